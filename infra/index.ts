@@ -1,12 +1,6 @@
-/**
- * The path of a delivery as Pulumi resources, in the order in which they are applied: each statement declares one layer
- * at Cloudflare, or all layers of the hosts, and hands what it made to the next, so that no layer can be reached before
- * the layers that protect it. The numbers are those of README's picture, which a delivery meets the other way round;
- * DNS makes the hosts findable and comes last.
- */
+/** The path of a delivery, each layer after those that protect it; the numbers are those of README's picture. */
 import * as pulumi from "@pulumi/pulumi";
 import { runLocally } from "./apply/ship.ts";
-import { Component } from "./component.ts";
 import { allHostnames, namesOf, siteHostnames, webhookUrls } from "./config/derived.ts";
 import { readCloudflareAccess, readSettings } from "./config/settings.ts";
 import { bots } from "./edge/bots.ts";
@@ -23,7 +17,7 @@ import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
-// The SDK keeps a stack of each promise, and its source-map-support takes a sixth of a preview to rewrite them.
+// The SDK's source-map-support takes a sixth of a preview to rewrite the stack of each promise.
 Reflect.deleteProperty(Error, "prepareStackTrace");
 
 const { settings, secrets } = readSettings();
@@ -38,7 +32,7 @@ await tryOut(access, settings, live);
 const names = allHostnames(settings);
 const presented = await readPresented(live.id, names);
 
-const parent = new Component("Zone", settings.zone);
+const parent = new pulumi.ComponentResource("pushgate:index:Zone", settings.zone);
 const after = (...layers: (pulumi.Resource | undefined)[]) => ({
   parent,
   dependsOn: layers.filter((layer) => layer !== undefined),
@@ -51,8 +45,7 @@ const made = readClientCertificate(runLocally("client certificate", script, { pa
 // The key beside the CA makes all of it secret. The CA is public: unmarked, preview can show what changes in nginx.
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 
-// The hosts' layers, in the order of `hostLayers`: receiver and sockets (8, 7), builder and site (9), nginx (6),
-// firewall (5).
+// The hosts' layers: receiver and sockets (8, 7), builder and site (9), nginx (6), firewall (5).
 const inputs = { settings, programs, secrets, clientCa, signOrigin: originCertificate };
 const hosts = probed.map((host) => declareHost(host, inputs));
 const applied = hosts.map(({ last }) => last);
@@ -69,33 +62,23 @@ const clientCas = hosts.map((host) => {
   const own = namesOf(settings, host.host);
   const mine = presentations.filter(({ hostname }) => own.includes(hostname));
   const [certId = ""] = mine.map((one) => one.certId);
-  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(access, live.id, name, id)));
+  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(live.id, name, id)));
   return declareClientCa(host, inputs, { certId, resources: mine.map(({ resource }) => resource) }, presents);
 });
 
 // 3: no rule can skip Bot Fight Mode, which is off only where the operator chose that. 2: a signed delivery skips every
 // other product; every other request is blocked.
-const botManagement = bots(settings, live, after(...clientCertificates, strictTls, originPort));
-const waf = ruleset(
-  live,
-  "custom",
-  rules.custom,
-  keep,
-  after(...clientCertificates, strictTls, originPort, botManagement),
-);
+const toOrigin = [...clientCertificates, strictTls, originPort];
+const botManagement = bots(settings, live, after(...toOrigin));
+const waf = ruleset(live, "custom", rules.custom, keep, after(...toOrigin, botManagement));
 
 // 1: the names that lead to the hosts.
-const records = dns(
-  settings,
-  live.id,
-  after(...applied, ...clientCertificates, strictTls, originPort, waf, ...clientCas),
-);
+const records = dns(settings, live.id, after(...applied, ...toOrigin, waf, ...clientCas));
 
 // The last resources, and so the first that `pulumi destroy` meets: they reject the destroy while hosts are present.
 lock(keep, records, parent);
 lockHosts(hosts, records);
 
-// A request from outside, through all of it.
 canary(settings, access, records);
 summary(settings, [...applied, ...clientCas, ...records]);
 

@@ -1,22 +1,20 @@
 # shellcheck shell=dash disable=SC2154
 # Brings one layer to this host, or removes it. manifest.ts appends the layer's values, and the call on the last line: a
-# text that was cut runs nothing. Root runs the text in a transient unit, so a lost connection does not stop the apply.
+# text that was cut runs nothing. Root runs it in a transient unit, so a lost connection does not stop the apply.
 #
 # An arriving layer:
 # 1. writes each new file aside and checks it with its real parser, then saves what it will replace;
 # 2. writes the new files beside their targets with owner, mode and fsync, then removes the old stamp, with fsync;
 # 3. renames all of them, one after the other, then removes paths that the layer owns and no longer declares;
 # 4. activates, confirms the facts and writes the stamp LAST.
-# A kill or a power cut at any moment therefore leaves no valid stamp: the next preview reports that and the next apply
-# repairs it. A failure restores the former files and runs `reactivate`. What a successful apply did is on the disk.
+# A kill or a power cut therefore leaves no valid stamp, and the next apply repairs it. A failure restores the former files
+# and runs `reactivate`. What a successful apply did is on the disk.
 #
 # Under `state`: stamps/<layer>, the stamp and below it the list of what is installed; made, the folders that applies
-# made; pending/<layer>, the paths changed since the layer was last in sync; work, only while an apply runs. Standard
-# output carries only what `activate` prints there.
+# made; pending/<layer>, the paths changed since the layer was last in sync; work, only while an apply runs.
 
 nl='
 '
-
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 is_folder() { [ -d "$1" ] && [ ! -L "$1" ]; }
 is_line() { case $nl$2$nl in *"$nl$1$nl"*) ;; *) return 1 ;; esac } # line, text
@@ -38,20 +36,18 @@ fail() { # step, what is wrong, fix
   exit 1
 }
 
-# Removes the temporary files that `work/temps` lists. A kill or a power cut may have cut its last line, so only names
-# of this form count.
+# A kill or a power cut may have cut the list's last line, so only names of this form count.
 drop_temps() {
   [ ! -f "$work/temps" ] || while read -r temp; do
     case $temp in */.*.pushgate-new) rm -rf -- "$temp" ;; esac
   done <"$work/temps"
 }
 
-# Removes folders that applies made and that are empty again, deepest first. A folder in use stays, and stays listed;
-# so does one whose path leads elsewhere by now.
+# Removes folders that applies made and that are empty again, deepest first. A folder in use stays listed; so does one
+# whose path leads elsewhere by now.
 drop_empty_folders() {
   [ -f "$state/made" ] || return 0
-  # Most folders are in use: one find looks at all of them, and one at each only after a removal, which may empty the
-  # folder above.
+  # One find looks at all folders, and one at each only after a removal, which may empty the folder above.
   # shellcheck disable=SC2046
   empty=$(find $(cat -- "$state/made") -maxdepth 0 -empty 2>/dev/null)
   removed=0
@@ -81,13 +77,7 @@ make_folder() {
 
 # A hidden name beside the target, which no include pattern matches.
 temp_of() { temp=${1%/*}/.${1##*/}.pushgate-new; }
-# Lists the temporary files before the first one is written, so that the next apply removes what a kill or a power cut
-# leaves.
-list_temps() {
-  for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"
-}
 
-# Restores the former files, then has the layer activate them again.
 restore_former() {
   say "restoring the former files"
   complete=1
@@ -113,7 +103,6 @@ restore_former() {
 }
 
 # `manifest` calls `file` and `fact` for each declared one; what they do depends on the phase.
-
 walk() { phase=$1 && manifest; }
 
 file() { # path mode owner check text
@@ -134,7 +123,6 @@ file() { # path mode owner check text
       is_line "$1" "$touched" || return 0
       make_folder "${1%/*}" || fail "making the folder of $1" "" "$full"
       temp_of "$1"
-      # First removes what is at the temporary name, such as a link to elsewhere.
       { rm -rf -- "$temp" && (umask 077 && set -C && cat -- "$work/new$1" >"$temp") && chown -- "$3" "$temp" &&
         chmod -- "$2" "$temp"; } || fail "writing $1 beside its place" "" "$full, and the account $3 must exist"
       temps="$temps$temp$nl"
@@ -158,7 +146,7 @@ fact() { # name read want
   unmet="$unmet  $1: declared is \"$3\", the host reports \"$out\" (exit $status)$(sed 's/^/; /;q' "$work/output")$nl"
 }
 
-# Daemons settle a moment after their reload: reads the facts for two seconds before it reports a difference.
+# Daemons settle a moment after their reload: for two seconds.
 facts_hold() {
   for _ in 1 2 3 4 5 6 7 8 9; do
     unmet=
@@ -200,8 +188,7 @@ remove_strays() {
   done
 }
 
-# Syncs the folder of each path, so that its new name or its removal is on the disk. For a folder that is gone, syncs
-# the nearest folder above that exists.
+# The folder of each path, or the nearest one above that exists.
 sync_folders() { # paths
   for path in $1; do
     path=${path%/*}
@@ -210,13 +197,6 @@ sync_folders() { # paths
   done | sort -u >"$work/folders"
   # shellcheck disable=SC2046
   [ ! -s "$work/folders" ] || sync -- $(cat "$work/folders")
-}
-
-save_former() {
-  for path in $touched; do
-    exists "$path" || continue
-    { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
-  done
 }
 
 write_stamp() { # stamp, list of what is installed
@@ -230,14 +210,19 @@ arrive() {
   walk check
   find_strays
   touched="$touched$strays"
-  save_former
-  list_temps || fail "listing the new files" "" "$full"
+  for path in $touched; do
+    exists "$path" || continue
+    { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
+  done
+  # Before the first one is written, so that the next apply removes what a kill leaves.
+  { for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"; } ||
+    fail "listing the new files" "" "$full"
   walk write
   # After a power cut a renamed file must not be empty.
   # shellcheck disable=SC2086
   [ -z "$temps" ] || sync -- $temps || fail "syncing the new files" "" "$full"
 
-  # From here on there is no stamp until all steps have succeeded.
+  # No stamp until all steps have succeeded.
   { rm -rf -- "$state/stamps/$layer" && printf %s "$touched" >>"$state/pending/$layer" &&
     sync -- "$state/pending/$layer" "$state/pending" "$state/stamps"; } || fail "noting what changes" "" "$full"
   # From here on `fail` restores the former files.
@@ -246,8 +231,7 @@ arrive() {
   remove_strays
   sync_folders "$touched"
 
-  # Every file is as declared and a fact is not, as after a flushed table or a stopped unit: `activate` gets every file
-  # as changed, because it does nothing for files that did not change.
+  # Only a fact differs, as after a flushed table: `activate`, which does nothing for unchanged files, gets all as changed.
   changes=$(sort -u "$state/pending/$layer")
   [ -n "$changes" ] || { unmet= && walk facts; [ -z "$unmet" ] || changes=$declared; }
   run_activate "$changes"
@@ -280,7 +264,6 @@ leave() {
 
 apply() {
   umask 022
-  # Lists hold one path per line; only `owns` is expanded.
   IFS=$nl
   set -f
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"

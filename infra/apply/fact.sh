@@ -2,7 +2,7 @@
 # Begins the text of a shell that reads facts. The layer's own functions and the calls of `fact` follow.
 
 # Prints one row: what the shell text $4 prints, cut at 2 KiB, and its exit status. Even in base64 a row is shorter than
-# PIPE_BUF, and so one write. Most outputs are one word: encoding each would double the number of processes.
+# PIPE_BUF, and so one write. Encoding each would double the number of processes.
 fact() { # kind layer index shell
   # The text has no arguments, as in a shell of its own.
   fact_output=$(fact_text=$4 && set -- && eval "$fact_text" 2>/dev/null </dev/null)

@@ -1,51 +1,32 @@
-/**
- * The declaration of a layer. Pure data: a renderer makes it, `reconcile.ts` compares it with the host, `ship.ts` sends
- * it. A declaration holds no secret, so all of it is fit for a golden file.
- */
+/** The declaration of a layer: pure data without secrets, fit for a golden file. */
 
-/** A public file on the host. */
 export type HostFile = {
-  /** Absolute. */
   readonly path: `/${string}`;
   readonly text: string;
-  /** Octal, four digits, as `stat -c %a` prints it after a zero: "0644". */
-  readonly mode: `0${string}`;
-  /** "user:group" as `stat -c %U:%G` prints it. */
-  readonly owner: string;
-  /**
-   * Shell under `set -e` that runs before anything is installed; a non-zero exit rejects the layer. `$1` is the path of
-   * the new file under its own name; `$staged` is the folder with all of the layer's new files.
-   */
+  readonly mode: `0${string}`; // octal, four digits: "0644"
+  readonly owner: string; // "user:group"
+  /** Shell under `set -e` that may reject the layer. `$1`: the new file; `$staged`: the folder of all new ones. */
   readonly check?: string;
 };
 
 /** One property of the live system. */
 export type HostFact = {
-  /** As in preview's warnings: "table inet pushgate". */
-  readonly name: string;
-  /**
-   * Shell that only reads, in < 0.2 s. The probe ends the shell of a layer's facts after 15 s, apply.sh each fact after 5.
-   * Its trimmed output, up to 2 KiB, is the fact.
-   */
+  readonly name: string; // as in preview's warnings: "table inet pushgate"
+  /** Shell that only reads, in < 0.2 s; the probe ends a layer's facts after 15 s, apply.sh each after 5. */
   readonly read: string;
-  /** The text that `read` must print. */
-  readonly want: string;
+  readonly want: string; // what `read` must print
   /** The one thing that it is about, for `trace`: a unit, "IPv4", "IPv6", or "origin port" for an answer of the host's. */
   readonly about?: string;
 };
 
 export type HostLayer = {
-  /** One word, also the name of the stamp: "firewall". */
-  readonly name: string;
+  readonly name: string; // one word, also of the stamp: "firewall"
   /** Shell before `activate`, `reactivate`, `retire` and each fact's `read`: values, and functions (layer.sh). */
   readonly script?: string;
   readonly files: readonly HostFile[];
   /** Shell globs of paths that only pushgate writes. An apply removes what they match and `files` does not declare. */
   readonly owns: readonly string[];
-  /**
-   * Shell under `set -e` once the files are in place: the smallest reload that takes them up. Idempotent. `$changed`
-   * holds the paths that changed since the layer was last in sync, one per line; all of them if only a fact differs.
-   */
+  /** Shell under `set -e`: the smallest reload for `$changed`, the paths changed since the last sync. Idempotent. */
   readonly activate: string;
   /** Shell that runs after a failed `activate`, once the former files are back, so that the former state serves. */
   readonly reactivate?: string;
@@ -54,8 +35,7 @@ export type HostLayer = {
   readonly retire: string;
   /** False when the layer leaves the host: `retire`, then removal of everything in `owns`, then `activate`. */
   readonly present?: boolean;
-  /** Seconds an apply may take. */
-  readonly timeout: number;
+  readonly timeout: number; // seconds that an apply may take
 };
 
 /** The same layer, leaving the host. `owns` removes its files; `activate` then only reloads systemd's units. */
@@ -66,3 +46,10 @@ export const leaving = (layer: HostLayer): HostLayer => ({
   facts: [],
   activate: "systemctl daemon-reload",
 });
+
+/** The folders in which an apply keeps its state on a host. All other paths are in host/paths.ts. */
+export const stateFolders = {
+  state: "/var/lib/pushgate",
+  stamps: "/var/lib/pushgate/stamps",
+  incoming: "/var/lib/pushgate/incoming", // programs
+} as const;

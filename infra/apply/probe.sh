@@ -5,11 +5,9 @@
 # The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
 # or passed a character check, and each row is written whole, by parallel jobs if it is shorter than PIPE_BUF.
 
-# Bytes of a file's text.
-text_cap=65536
+text_cap=65536 # bytes of a file's text
 
-# One shell reads a layer's facts, because most facts take no longer than the start of a shell. SIGKILL ends their
-# processes, too.
+# One shell reads a layer's facts, as most take no longer than its start. SIGKILL ends their processes, too.
 jobs_begun=0
 facts_of() { # shell
   timeout -s KILL 15 sh -c "$fact_sh$1" 2>/dev/null </dev/null &
@@ -43,7 +41,7 @@ layer() { # name, declared paths, globs of owned paths
 }
 
 declared_files() {
-  # One stat and one sha256sum for all files: on a small host a process costs more than its work.
+  # One stat and one sha256sum for all files: a process costs more than its work.
   # shellcheck disable=SC2086
   seen=$(stat --printf '%n %a %U:%G %s %F\n' -- $declared 2>/dev/null)
   regular=
@@ -53,7 +51,7 @@ declared_files() {
     case $type in regular*) ;; *) continue ;; esac
     regular="$regular $path"
     [ "$size" -le "$text_cap" ] || continue
-    printf '["text","%s","' "$path"
+    printf '["text64","%s","' "$path"
     base64 -w0 2>/dev/null <"$path"
     printf '"],\n'
   done <<SEEN
@@ -68,8 +66,7 @@ SEEN
 # again; the listeners of sshd are the second source.
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
-# Port, process and unit of each listening TCP socket. The process is empty without the right to see it. The unit is the
-# one that made the socket, also where another unit has inherited the socket, and is empty where that unit is stopped.
+# Port, process and unit of each listening TCP socket, as report.ts has them.
 listeners() {
   ss -Hltnpe 2>/dev/null </dev/null | awk '
     { port = $4; sub(/.*:/, "", port); name = ""; unit = ""

@@ -1,18 +1,12 @@
 /**
- * Decides whether a layer is on the host as declared, and which stamp its apply carries. Pure.
- * - While the host is as declared, its stamp is sent again: the command's input equals the state, and preview is empty.
- *   Otherwise a new stamp changes the input, and Pulumi runs the apply, which writes the stamp.
- * - A new stamp is a hash of declaration, report and old stamp, so a drift that comes back gives another stamp.
- *   Where the old stamp is missing or invalid a random value takes its place, or a stamp that is deleted twice would give
- *   the same new stamp, and preview would miss the second time.
- * - A removed layer leaves `absent-<stamp>`, which a host restored from a backup does not have. A host that never had the
- *   layer gives the constant `absent`.
+ * Whether a layer is on the host as declared, and the stamp of its apply (decision 002). A removed layer leaves
+ * `absent-<stamp>`, which a host restored from a backup does not have; one that never came gives the constant `absent`.
  */
 import { randomUUID } from "node:crypto";
+import { structuredPatch } from "diff";
 import { printable, printableLines } from "../../service/printable.ts";
-import { unified } from "./diff.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
-import { factLine, fileLine, plainMode, sha256, strays } from "./manifest.ts";
+import { factLine, fileLine, plainMode, sha256 } from "./manifest.ts";
 import { type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
 
 export type Reconciled = {
@@ -25,67 +19,54 @@ export type Reconciled = {
 const stampShape = /^[0-9a-f]{12}$/;
 const tombstoneShape = /^absent-[0-9a-f]{12}$/;
 
-export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Reconciled {
-  return layer.present !== false ? arriving(layer, seen, random) : leaving(layer, seen, random);
-}
-
 /** The host has neither a file nor a stamp of the layer: there is nothing to remove. */
 export const neverCame = ({ stamp, owned }: SeenLayer): boolean => stamp === undefined && owned.length === 0;
 
-const hash = (...parts: unknown[]): string => sha256(JSON.stringify(parts)).slice(0, 12);
-
-/** All that reconcile compares, so that any difference gives another stamp. */
-const fingerprint = (layer: HostLayer, { stamp, files, owned, facts }: SeenLayer): unknown => [
-  stamp,
-  layer.files.map(({ path }) => {
+/** Of all that reconcile compares, so that any difference gives another stamp. `old` is the old stamp or a random value. */
+function newStamp(layer: HostLayer, { stamp, files, owned, facts }: SeenLayer, old: string): string {
+  const found = layer.files.map(({ path }) => {
     const { type, mode, owner, sha256 } = files[path] ?? {};
     return [path, type, mode, owner, sha256];
-  }),
-  [...owned].sort(),
-  facts,
-];
+  });
+  return sha256(JSON.stringify([layer, stamp, found, [...owned].sort(), facts, old])).slice(0, 12);
+}
 
-function arriving(layer: HostLayer, seen: SeenLayer, random: () => string): Reconciled {
-  const valid = seen.stamp !== undefined && stampShape.test(seen.stamp);
+export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Reconciled {
+  if (layer.present === false) return leaving(layer, seen, random);
+  const old = stampShape.test(seen.stamp ?? "") ? seen.stamp : undefined;
   const faults = differences(layer, seen);
-  const inSync = valid && faults.length === 0;
-  const stamp = inSync ? seen.stamp! : hash(layer, fingerprint(layer, seen), valid ? seen.stamp : random());
-  return { stamp, inSync, drift: inSync ? [] : manualChanges(layer, seen, valid, faults) };
+  if (old !== undefined && faults.length === 0) return { stamp: old, inSync: true, drift: [] };
+  const drift = manualChanges(layer, seen, old !== undefined, faults);
+  return { stamp: newStamp(layer, seen, old ?? random()), inSync: false, drift };
 }
 
 function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Reconciled {
   const tombstone = seen.stamp !== undefined && tombstoneShape.test(seen.stamp);
   if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };
-  const old = tombstone || stampShape.test(seen.stamp ?? "") ? seen.stamp : random();
+  const old = tombstone || stampShape.test(seen.stamp ?? "") ? seen.stamp! : random();
   const drift = tombstone ? seen.owned.map((path) => `${printable(path)} is back, though the layer was removed`) : [];
-  return { stamp: `absent-${hash(layer, fingerprint(layer, seen), old)}`, inSync: false, drift };
+  return { stamp: `absent-${newStamp(layer, seen, old)}`, inSync: false, drift };
 }
 
 export type Difference = {
-  /** The line (manifest.ts) of a declared file or fact, or the path of a stray. */
-  readonly of: string;
+  readonly of: string; // the line (manifest.ts) of a declared file or fact, or the path of a stray
   readonly what: string;
-  /** Of two texts, with - for the host and + for the declaration. */
-  readonly diff?: string;
-  /** Of a file or a stray; `about` and `found`, what the host reports, of a fact. */
-  readonly path?: string;
-  readonly about?: string;
-  readonly found?: string;
+  readonly diff?: string; // of two texts, with - for the host and + for the declaration
+  readonly path?: string; // of a file or a stray
+  readonly about?: string; // of a fact
+  readonly found?: string; // what the host reports of a fact
 };
-
-const textOf = ({ what, diff }: Difference): string =>
-  diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`;
 
 /** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
 export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => [
   ...layer.files.flatMap((file) =>
     fileFaults(file, seen.files[file.path]).map((fault) => ({ ...fault, of: fileLine(file), path: file.path })),
   ),
-  ...strays(layer.files, seen.owned).map((path) => ({
-    ...{ of: path, path },
-    what: `${printable(path)} is not declared and will be removed`,
-  })),
+  // A folder on the way to a declared file is none.
+  ...[...new Set(seen.owned)]
+    .filter((path) => !layer.files.some((file) => `${file.path}/`.startsWith(`${path}/`)))
+    .map((path) => ({ of: path, path, what: `${printable(path)} is not declared and will be removed` })),
   ...layer.facts.flatMap((fact, index) => {
     const { name, about } = fact;
     const fault = factFault(fact, seen.facts[index]);
@@ -107,7 +88,6 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
   return [...faults, { what: contents, diff: unified(seen.text, text) }];
 }
 
-/** The fault of a fact of which the report holds nothing. */
 export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefined {
@@ -120,20 +100,34 @@ function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefine
   return { what: `declared is "${want}", the host reports "${found}"${exit}`, found };
 }
 
-/**
- * The texts of manual changes, for a warning; preview shows what the program is about to change. A file or fact was
- * changed manually if the installed list has its declared line; a stray, if no line of the list has its path. Without a
- * valid stamp every difference counts.
- */
+/** Those of which the installed list has the declared line, and strays that it lacks; without a valid stamp, all. */
 function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
   const untouched = seen.stamp === undefined && layer.files.every(({ path }) => seen.files[path] === undefined);
   if (untouched) return [];
   const manual = ({ of }: Difference) =>
     of.startsWith("/") ? !seen.applied.some((line) => line.endsWith(` ${of}`)) : seen.applied.includes(of);
-  const differences = faults.filter((fault) => !valid || manual(fault)).map(textOf);
-  if (valid) return differences;
+  const texts = faults
+    .filter((fault) => !valid || manual(fault))
+    .map(({ what, diff }) => (diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`));
+  const none = seen.stamp === undefined;
   return [
-    seen.stamp === undefined ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid",
-    ...differences,
+    ...(valid ? [] : [none ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid"]),
+    ...texts,
   ];
+}
+
+const longest = 40; // lines of a preview
+/** Beyond 1000 changed lines the whole text counts as replaced: at most 0.1 s for two texts of 64 KiB. */
+const options = { context: 2, maxEditLength: 1_000 };
+
+export function unified(from: string, to: string): string {
+  const patch = structuredPatch("", "", `${from}\n`, `${to}\n`, "", "", options);
+  const marked = (mark: string, text: string) => text.split("\n").map((line) => mark + line);
+  const hunks = patch?.hunks ?? [{ lines: [...marked("-", from), ...marked("+", to)] }];
+  const shown = hunks.flatMap(({ lines }, at) => [
+    ...(at === 0 ? [] : ["  …"]),
+    ...lines.map((line) => `${line[0]} ${printableLines(line.slice(1)).slice(0, 200)}`.trimEnd()),
+  ]);
+  const more = shown.length - longest;
+  return (more > 0 ? [...shown.slice(0, longest), `  … ${more} more lines`] : shown).join("\n");
 }

@@ -4,15 +4,11 @@ import { printable, printableLines } from "../../service/printable.ts";
 
 /** One declared path as it is on the host; absent from `files` when nothing is there. */
 export type SeenFile = {
-  /** As stat names it: "regular file", "symbolic link", "directory", … */
-  readonly type: string;
-  /** As `stat -c %a` prints it, without leading zero. */
-  readonly mode: string;
+  readonly type: string; // as stat names it: "regular file", "symbolic link", "directory", …
+  readonly mode: string; // as `stat -c %a` prints it, without leading zero
   readonly owner: string;
-  /** Of a regular file that could be read. */
-  readonly sha256?: string | undefined;
-  /** Of a regular file up to 64 KiB. */
-  readonly text?: string | undefined;
+  readonly sha256?: string | undefined; // of a regular file that could be read
+  readonly text?: string | undefined; // of a regular file up to 64 KiB
 };
 
 /** Standard output, trimmed, up to 2 KiB, and the exit status. */
@@ -26,23 +22,18 @@ export type SeenLayer = {
   readonly applied: readonly string[];
   /** By path, the declared files of all probed layers, not of this one: every layer has the same object. */
   readonly files: Readonly<Record<string, SeenFile>>;
-  /** Every path one of the layer's `owns` globs matches, declared ones included. */
-  readonly owned: readonly string[];
+  readonly owned: readonly string[]; // every path one of the layer's `owns` globs matches, declared ones included
   /** In the order of the layer's facts. Undefined where their shell was ended first. */
   readonly facts: readonly (SeenFact | undefined)[];
 };
 
-/** A listening TCP socket, of whatever program. */
 export type Listener = {
   readonly port: number;
-  /** "" without the right to see it. */
-  readonly process: string;
-  /** The unit that made the socket; "" where that unit is stopped. */
-  readonly unit: string;
+  readonly process: string; // "" without the right to see it
+  readonly unit: string; // the one that made the socket, also where another inherited it; "" where it is stopped
 };
 
 export type HostReport = {
-  /** For preflight: versions, resources, rights. */
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
   readonly listeners: readonly Listener[];
   /** The port of the probe's own SSH connection, also through sudo; absent where sshd gives none. */
@@ -51,32 +42,29 @@ export type HostReport = {
 };
 
 const text = v.string();
-const base64 = v.pipe(
-  text,
-  v.transform((encoded) => Buffer.from(encoded, "base64").toString("utf8")),
-);
 const count = v.pipe(v.number(), v.integer());
-/** "owned64" -> "owned" and so on: fact.sh and probe.sh encode only what holds more than plain characters. */
-const kind = <K extends string>(name: K) =>
-  v.pipe(
-    v.literal(`${name}64`),
-    v.transform(() => name),
-  );
-const row = v.union([
-  v.strictTuple([v.literal("stamp"), text, text]),
-  v.strictTuple([v.literal("owned"), text, text]),
-  v.strictTuple([kind("owned"), text, base64]),
-  v.strictTuple([v.literal("file"), text, text, text, text]),
-  v.strictTuple([v.literal("text"), text, base64]),
-  v.strictTuple([v.literal("sha256"), text, text]),
-  v.strictTuple([v.literal("fact"), text, count, count, text]),
-  v.strictTuple([kind("fact"), text, count, count, base64]),
-  v.strictTuple([v.literal("system"), text, count, count, text]),
-  v.strictTuple([kind("system"), text, count, count, base64]),
-  v.strictTuple([v.literal("listens"), count, text, text]),
-  v.strictTuple([v.literal("ssh"), text]),
-  v.strictTuple([v.literal("end")]),
-]);
+/** "owned64" -> "owned" and so on: fact.sh and probe.sh encode what may hold more than plain characters. */
+const decoded = (row: (string | number)[]): (string | number)[] => {
+  const [, kind] = /^(.*[a-z])64$/.exec(String(row[0])) ?? [];
+  if (kind === undefined) return row;
+  return [kind, ...row.slice(1, -1), Buffer.from(String(row.at(-1)), "base64").toString("utf8")];
+};
+const row = v.pipe(
+  v.array(v.union([text, count])),
+  v.transform(decoded),
+  v.union([
+    v.strictTuple([v.literal("stamp"), text, text]),
+    v.strictTuple([v.literal("owned"), text, text]),
+    v.strictTuple([v.literal("file"), text, text, text, text]),
+    v.strictTuple([v.literal("text"), text, text]),
+    v.strictTuple([v.literal("sha256"), text, text]),
+    v.strictTuple([v.literal("fact"), text, count, count, text]),
+    v.strictTuple([v.literal("system"), text, count, count, text]),
+    v.strictTuple([v.literal("listens"), count, text, text]),
+    v.strictTuple([v.literal("ssh"), text]),
+    v.strictTuple([v.literal("end")]),
+  ]),
+);
 type Row = v.InferOutput<typeof row>;
 const answer = v.strictObject({ pushgate: v.literal(1), rows: v.array(row) });
 

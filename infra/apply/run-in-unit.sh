@@ -1,7 +1,6 @@
 # shellcheck shell=sh
 # Runs the script on standard input as a transient unit: `sh -c <this text> sh HOST SECONDS`.
-# - The unit's name is the lock: one apply at a time on a host. systemd needs a moment to forget a unit that has ended.
-# - After SECONDS the unit gets SIGTERM, and a minute to restore the former files.
+# The unit's name is the lock: one apply at a time. After SECONDS it gets SIGTERM, and a minute to restore the former files.
 unit=pushgate-apply tries=0
 while [ "$(systemctl show -p ActiveState --value $unit.service)" != inactive ]; do
   tries=$((tries + 1))

@@ -4,7 +4,6 @@ import { readFileSync } from "node:fs";
 /** In single quotes, where a shell reads nothing but the closing quote. */
 export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`;
 
-/** One word of a command line, in quotes where it needs them. */
 export const word = (value: string): string => (/^[\w@%+=:,./-]+$/.test(value) ? value : quote(value));
 
 /** A call of a shell function: units 'nginx.service'. */
@@ -22,6 +21,5 @@ export const variables = (values: Readonly<Record<string, Value>>): string =>
 
 /** The text of a file beside a module; `base` is the module's `import.meta.url`. */
 export const textBeside = (base: string, name: string): string => readFileSync(new URL(name, base), "utf8");
-
-/** A script beside a module without its comment lines: a changed comment is no change of what runs on a host. */
+/** Without its comment lines: a changed comment is no change of what runs on a host. */
 export const scriptBeside = (base: string, name: string): string => textBeside(base, name).replace(/^\s*#.*\n/gm, "");

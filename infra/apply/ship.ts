@@ -1,18 +1,14 @@
-/**
- * Probes hosts and declares the commands that bring layers to them, all over the operator's own OpenSSH. A changed input
- * runs a command again in place; a layer leaves by an apply. So no command has triggers, a delete script or protection.
- */
+/** Probes hosts, and declares the commands that apply layers; none has triggers or a delete script (decision 002). */
 import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../config/settings.ts";
-import type { HostLayer } from "./layer.ts";
+import { type HostLayer, stateFolders } from "./layer.ts";
 import { applyScript, type Probed, probeScript } from "./manifest.ts";
-import { reconcile } from "./reconcile.ts";
+import { type Reconciled, reconcile } from "./reconcile.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "./report.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
 import { sshTo, unreachable } from "./ssh.ts";
-import { stateFolders } from "./state-folders.ts";
 
 /** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
@@ -20,7 +16,6 @@ const probeTimeout = 60;
 export const probeCommand = ({ sudo }: Pick<Host, "sudo">): string =>
   `exec ${sudo ? 'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ' : ""}timeout ${probeTimeout} sh -s`;
 
-/** A script beside this file as root; part of the input of every command, so it is short. */
 const asRoot = ({ sudo }: Pick<Host, "sudo">, script: string, ...values: readonly string[]): string =>
   `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(scriptBeside(import.meta.url, script))} sh ${values.map(word).join(" ")}`;
 
@@ -28,11 +23,8 @@ const asRoot = ({ sudo }: Pick<Host, "sudo">, script: string, ...values: readonl
 export const applyCommand = (host: Pick<Host, "sudo" | "name">, timeout: number): string =>
   asRoot(host, "run-in-unit.sh", host.name, String(timeout));
 
-/** Stores a program from standard input where its layer's `activate` finds it. */
 export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: string): string =>
   asRoot(host, "receive.sh", stateFolders.incoming, sha256, stamp);
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
@@ -42,21 +34,20 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
       ...{ logging: "none", addPreviousOutputInEnv: false },
     })
     .catch((error: unknown) => {
-      throw new pulumi.RunError(unreachable(host, messageOf(error)));
+      throw new pulumi.RunError(unreachable(host, error instanceof Error ? error.message : String(error)));
     });
-  const names = layers.map(({ name }) => name);
   try {
-    return parseProbe(stdout, names);
+    return parseProbe(
+      stdout,
+      layers.map(({ name }) => name),
+    );
   } catch (error) {
-    throw new pulumi.RunError(`${host.name}: ${messageOf(error)}`);
+    throw new pulumi.RunError(`${host.name}: ${(error as Error).message}`);
   }
 }
 
-type Placing = {
-  readonly parent?: pulumi.Resource;
-  /** Applies on one host exclude each other: each depends on the one before it. */
-  readonly dependsOn?: pulumi.Input<pulumi.Input<pulumi.Resource>[]>;
-};
+/** Applies on one host exclude each other: each depends on the one before it. */
+type Placing = Pick<pulumi.ResourceOptions, "parent" | "dependsOn">;
 
 /** `secret`: nothing that the command prints is in clear text in state or output. */
 const declare = (
@@ -68,86 +59,66 @@ const declare = (
   new command.local.Command(
     name,
     { ...inputs, addPreviousOutputInEnv: false, logging: secret ? "none" : "stderr" },
-    {
-      ...placing,
-      retainOnDelete: true,
-      ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }),
-    },
+    { ...placing, retainOnDelete: true, ...(secret && { additionalSecretOutputs: ["stdout", "stderr"] }) },
   );
 
-function warn(host: Pick<Host, "name">, layer: string, drift: readonly string[]): void {
-  for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
-}
-
-/** By host, the layers in the order of their declaration, and whether this run applies each. */
 const layersOf = new Map<string, Map<string, boolean>>();
 
 function note({ name }: Pick<Host, "name">, layer: string, isApplied: boolean): void {
   layersOf.set(name, (layersOf.get(name) ?? new Map<string, boolean>()).set(layer, isApplied));
 }
 
-/** By host, the layers that this run applies, as the host differs from the declaration. */
+/** Warns of each drift, and notes whether this run applies the layer, as the host differs from the declaration. */
+function report(host: Host, layer: string, { drift, inSync }: Pick<Reconciled, "drift" | "inSync">): void {
+  for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
+  note(host, layer, !inSync);
+}
+
 export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
-/** The layer with its stamp, after a warning for each drift; inside `apply`, as a text may be known only later. */
-const judgeLayer = (host: Host, layer: pulumi.Input<HostLayer>, seen: SeenLayer) =>
-  (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
-    const { stamp, drift, inSync } = reconcile(known, seen);
-    warn(host, known.name, drift);
-    note(host, known.name, !inSync);
-    return { layer: known, stamp };
-  });
-
-function declareApply(host: Host, name: string, verdict: ReturnType<typeof judgeLayer>, placing: Placing) {
-  note(host, name, false);
-  const create = verdict.apply(({ layer }) => applyCommand(host, layer.timeout));
-  const stdin = verdict.apply(({ layer, stamp }) => applyScript(layer, stamp));
-  return declare(`${host.name}-${name}`, { interpreter: sshTo(host), create, stdin }, placing);
-}
-
-/** Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. */
-export const apply = (
-  host: Host,
-  layer: pulumi.Input<HostLayer>,
-  seen: SeenLayer,
-  placing: Placing,
-): command.local.Command => declareApply(host, seen.name, judgeLayer(host, layer, seen), placing);
-
 /**
- * Declares a layer whose `activate` installs a bundle from `<stateFolders.incoming>/<sha256>.cjs`. A command of its own
- * sends the file by redirection, so that it is not in the state. Both commands carry the layer's stamp, so that a bundle
- * that was changed on the host is sent again. `file` is relative to the working directory of program and plugin.
+ * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. A command of its own
+ * sends a bundle by redirection, so that it is not in the state, and again where the layer's stamp is another.
  */
-export function sendBundle(
+export function apply(
   host: Host,
-  { file, sha256 }: { readonly file: string; readonly sha256: string },
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
   placing: Placing,
+  bundle?: { readonly file: string; readonly sha256: string },
 ): command.local.Command {
-  const verdict = judgeLayer(host, layer, seen);
-  const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(file)}`];
-  // A layer that leaves receives nothing.
-  const create = verdict.apply(({ layer, stamp }) =>
-    layer.present === false ? "true" : receiveCommand(host, sha256, stamp),
+  const { name } = seen;
+  note(host, name, false);
+  // Inside `apply`, as a text may be known only later.
+  const judged = (pulumi.output(layer) as pulumi.Output<HostLayer>).apply((known) => {
+    const verdict = reconcile(known, seen);
+    report(host, name, verdict);
+    return { known, stamp: verdict.stamp };
+  });
+  const create = judged.apply(({ known }) => applyCommand(host, known.timeout));
+  const stdin = judged.apply(({ known, stamp }) => applyScript(known, stamp));
+  const inputs = { interpreter: sshTo(host), create, stdin };
+  if (bundle === undefined) return declare(`${host.name}-${name}`, inputs, placing);
+  const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(bundle.file)}`];
+  const receive = judged.apply(({ known, stamp }) =>
+    known.present === false ? "true" : receiveCommand(host, bundle.sha256, stamp),
   );
-  const sent = declare(`${host.name}-${seen.name}-file`, { interpreter, create }, placing);
-  return declareApply(host, seen.name, verdict, { ...placing, dependsOn: [sent] });
+  const sent = declare(`${host.name}-${name}-file`, { interpreter, create: receive }, placing);
+  return declare(`${host.name}-${name}`, inputs, { ...placing, dependsOn: [sent] });
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
 export function applySecrets(
   host: Host,
   { name, timeout }: Pick<HostLayer, "name" | "timeout">,
-  judged: pulumi.Output<{ readonly script: string; readonly drift: readonly string[]; readonly inSync: boolean }>,
+  judged: pulumi.Output<Reconciled & { readonly script: string }>,
   placing: Placing,
 ): command.local.Command {
   note(host, name, false);
-  const stdin = judged.apply(({ script, drift, inSync }) => {
-    warn(host, name, drift);
-    note(host, name, !inSync);
-    return script;
+  const stdin = judged.apply((verdict) => {
+    report(host, name, verdict);
+    return verdict.script;
   });
   const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
   return declare(`${host.name}-${name}`, inputs, placing, true);

@@ -2,32 +2,16 @@
 import { printableLines } from "../../service/printable.ts";
 import type { Host } from "../config/settings.ts";
 
-/**
- * Part of every command's input, which must be equal for each host and operator: no option may differ between them. ssh
- * expands `~` and `%C`.
- */
+/** Part of every command's input: no option may differ between operators. ssh expands `~` and `%C`. */
 const sshOptions = [
-  "BatchMode=yes",
-  "StrictHostKeyChecking=yes",
-  "ConnectTimeout=15",
-  "ServerAliveInterval=15",
-  "ServerAliveCountMax=4",
-  "ControlMaster=auto",
-  "ControlPath=~/.ssh/pushgate-%C",
-  "ControlPersist=60",
+  ...["BatchMode=yes", "StrictHostKeyChecking=yes", "ConnectTimeout=15", "ServerAliveInterval=15"],
+  ...["ServerAliveCountMax=4", "ControlMaster=auto", "ControlPath=~/.ssh/pushgate-%C", "ControlPersist=60"],
 ];
 
-export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [
-  "ssh",
-  ...sshOptions.flatMap((option) => ["-o", option]),
-  "--",
-  ssh,
-];
+const sshCommand = ["ssh", ...sshOptions.flatMap((option) => ["-o", option]), "--"];
+export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [...sshCommand, ssh];
 
-/**
- * Messages of ssh and sudo, each with its fault and fix; the first that matches counts, the last matches all. `begun`: the
- * script may have run before. `test`: a command that shows the same fault on the host.
- */
+/** The first that matches counts. `begun`: the script may have run before. `test`: shows the same fault on the host. */
 const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
@@ -46,16 +30,8 @@ const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: 
     "Log in as root, or install sudo.",
     { test: "sudo -n true" },
   ],
-  [
-    /Permission denied/i,
-    "the host rejects the login",
-    "Load your key (ssh-add -l lists the loaded ones), and add it to authorized_keys of that login.",
-  ],
-  [
-    /Could not resolve hostname/i,
-    "its name does not resolve",
-    "Correct `ssh` of this host in the stack configuration, or ~/.ssh/config.",
-  ],
+  [/Permission denied/i, "the host rejects the login", "Load your key (ssh-add -l), and allow it in authorized_keys."],
+  [/Could not resolve hostname/i, "its name does not resolve", "Correct `ssh` of this host, or ~/.ssh/config."],
   [
     /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
     "the host is unreachable",
@@ -66,10 +42,7 @@ const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: 
   [/^/, "the connection or the command failed", "Read what ssh printed.", { begun: true }],
 ];
 
-/**
- * One message for a person: what is wrong, what to do, and the last lines that ssh or sudo printed. `effect`: what a script
- * that had begun may have done.
- */
+/** What is wrong, what to do, and the last lines that ssh printed. `effect`: what a script that had begun may have done. */
 export function unreachable(
   { name, ssh }: Pick<Host, "name" | "ssh">,
   reported: string,

@@ -8,7 +8,6 @@ import { type Fault, faultsOf } from "./faults.ts";
 import type { Host, Parts, Placed } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
 
-/** Faults of values whose shapes fit. */
 export const crossFaults = (config: Parts): Fault[] => [
   ...config.hosts.flatMap((host) => hostFaults(host, config.zone)),
   ...repeated(config.hosts, "name", "Use a name for each host: resource names contain it."),
@@ -25,7 +24,6 @@ export const crossFaults = (config: Parts): Fault[] => [
   ...servingFaults(config),
 ];
 
-/** Entries whose value for a key an earlier entry has. */
 const repeated = <K extends string>(entries: readonly Placed<Record<K, string>>[], key: K, advice: string): Fault[] =>
   entries.flatMap((entry) => {
     const first = entries.find((other) => other[key] === entry[key])!;
@@ -33,9 +31,20 @@ const repeated = <K extends string>(entries: readonly Placed<Record<K, string>>[
     return faultsOf(`${entry.at}.${key}`, { [fault]: first !== entry });
   });
 
+const isIn = (network: keyof typeof networks, range: string): boolean =>
+  overlapCidr([...networks[network].cidrs], range);
+
 const hostFaults = ({ at: key, hostname, originPort, address, address6 }: Placed<Host>, zone: string): Fault[] => [
-  ...addressFaults(address, `${key}.address`),
-  ...(address6 === undefined ? [] : addressFaults(address6, `${key}.address6`)),
+  ...Object.entries({ address, ...(address6 !== undefined && { address6 }) }).flatMap(([name, address]) =>
+    faultsOf(`${key}.${name}`, {
+      [`is "${address}", which the internet does not route. Use the public address; behind NAT, that of the router.`]:
+        isIn("notPublic", address),
+      [`is "${address}", which is Cloudflare's own. Use the address of the host behind it.`]: isIn(
+        "cloudflare",
+        address,
+      ),
+    }),
+  ),
   ...faultsOf(`${key}.hostname`, {
     [`is "${zone}", the zone itself: Cloudflare would block all but hooks. Use another name, such as hooks.${zone}.`]:
       hostname === zone,
@@ -51,25 +60,17 @@ const hostFaults = ({ at: key, hostname, originPort, address, address6 }: Placed
   }),
 ];
 
-/** Cloudflare connects to the host at its address. */
-const addressFaults = (address: string, key: string): Fault[] =>
-  faultsOf(key, {
-    [`is "${address}", which the internet does not route. Use the public address; behind NAT, that of the router.`]:
-      overlapCidr([...networks.notPublic.cidrs], address),
-    [`is "${address}", which is Cloudflare's own. Use the address of the host behind it.`]: overlapCidr(
-      [...networks.cloudflare.cidrs],
-      address,
-    ),
-  });
-
 function hookFaults(hook: Parts["hooks"][number]): Fault[] {
-  const { at: key, name, gitHost, sources, branch } = hook;
+  const { at: key, name, gitHost, repository, sources, branch } = hook;
   return [
     ...faultsOf(`${key}.branch`, {
       [`is "${branch}", the full name of a ref. Use a branch's name alone, such as ${/^refs\/heads\/(.+)/.exec(branch)?.[1] ?? "main"}.`]:
         branch.startsWith("refs/"),
     }),
-    ...repositoryFaults(hook, `${key}.repository`),
+    ...faultsOf(`${key}.repository`, {
+      [`is at ${repositoryOf(repository).host}, and gitHost is "${gitHost}". Use a repository of the git host that delivers, or gitHost: ${gitHostAt(repository)}.`]:
+        isElsewhere(hook),
+    }),
     ...faultsOf(`${key}.name`, {
       [`is "${name}", the name of the socket for ${name}'s published ranges. Use another name.`]:
         !published[gitHost] && Object.hasOwn(published, name),
@@ -84,49 +85,40 @@ function hookFaults(hook: Parts["hooks"][number]): Fault[] {
   ];
 }
 
-function repositoryFaults(hook: Parts["hooks"][number], key: string): Fault[] {
-  const { host } = repositoryOf(hook.repository);
-  const name = gitHostAt(hook.repository);
-  return faultsOf(key, {
-    [`is at ${host}, and gitHost is "${hook.gitHost}". Use a repository of the git host that delivers, or gitHost: ${name}.`]:
-      isElsewhere(hook),
-  });
-}
-
 function sourceFaults(source: string, key: string): Fault[] {
-  const isAll = source.endsWith("/0");
-  const isLocal = overlapCidr([loopback.v4range, loopback.v6], source);
+  if (source.endsWith("/0"))
+    return [{ key, says: `is "${source}", which admits every address. Use the git host's own address.` }];
+  // If nginx lost its proxy_bind, the receiver would then admit every visitor.
+  if (overlapCidr([loopback.v4range, loopback.v6], source))
+    return [{ key, says: `is "${source}", which covers the host itself. Use the git host's own address.` }];
   return faultsOf(key, {
-    [`is "${source}", which admits every address. Use the git host's own address.`]: isAll,
-    // If nginx lost its proxy_bind, the receiver would then admit every visitor.
-    [`is "${source}", which covers the host itself. Use the git host's own address.`]: isLocal && !isAll,
-    [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]:
-      overlapCidr([...networks.cloudflare.cidrs], source) && !isLocal && !isAll,
+    [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]: isIn(
+      "cloudflare",
+      source,
+    ),
     [`is "${source}", which the internet does not route, and deliveries come through Cloudflare. Use the git host's public address.`]:
-      overlapCidr([...networks.notPublic.cidrs], source) && !isLocal && !isAll,
+      isIn("notPublic", source),
   });
 }
 
-/**
- * Faults of values that the example of a stack has.
- */
+/** Faults of values that the example of a stack has. */
 export const exampleFaults = ({ zone, hosts, hooks }: Parts): Fault[] => {
-  const isExample = (range = "") => range !== "" && overlapCidr([...networks.documentation.cidrs], range);
-  const addresses: [key: string, range: string | undefined][] = [
-    ...hosts.flatMap(({ at, address, address6 }): typeof addresses => [
-      [`${at}.address`, address],
-      [`${at}.address6`, address6],
+  const addresses = [
+    ...hosts.flatMap(({ at, address, address6 }) => [
+      { key: `${at}.address`, range: address },
+      { key: `${at}.address6`, range: address6 },
     ]),
-    ...hooks.flatMap(({ at, sources = [] }) =>
-      sources.map((source, j): (typeof addresses)[0] => [`${at}.sources[${j}]`, source]),
-    ),
+    ...hooks.flatMap(({ at, sources = [] }) => sources.map((range, j) => ({ key: `${at}.sources[${j}]`, range }))),
   ];
   return [
     ...faultsOf("zone", {
       [`is "${zone}", the example's. Use the name of your own zone.`]: /^example\.(org|com|net)$/.test(zone),
     }),
-    ...addresses.flatMap(([key, range]) =>
-      faultsOf(key, { [`is "${range}", which is reserved for documentation. Use a real address.`]: isExample(range) }),
-    ),
+    ...addresses
+      .filter(({ range }) => range !== undefined && isIn("documentation", range))
+      .map(({ key, range }) => ({
+        key,
+        says: `is "${range}", which is reserved for documentation. Use a real address.`,
+      })),
   ];
 };

@@ -8,10 +8,7 @@ export function compare(a: string, b: string): number {
   return left.version - right.version || Number(left.start - right.start) || Number(right.end - left.end);
 }
 
-/**
- * Sorted, and without ranges that a wider one covers: nft rejects sets with overlaps. Neighbours are not merged, so that
- * each range stays as its git host publishes it.
- */
+/** Sorted, and without ranges that a wider one covers: nft rejects sets with overlaps. Neighbours are not merged. */
 export const tidy = (cidrs: readonly string[]): string[] =>
   [...cidrs]
     .sort(compare)

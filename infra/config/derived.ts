@@ -1,29 +1,22 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
 import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
-import { type Repository, repositoryOf } from "../../service/git-hosts/repository.ts";
+import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
 import type { Config, Hook, Host, Settings, Site } from "./schema.ts";
 
-/** Git hosts that publish their source ranges. The others are self-hosted, and `sources` holds their ranges. */
+/** The source ranges of git hosts that publish them. The others are self-hosted, and `sources` holds their ranges. */
 export const published: Partial<Record<GitHostName, readonly string[]>> = Object.fromEntries(
-  gitHostNames.filter((name) => gitHosts[name].publishedPort !== undefined).map((name) => [name, rangesOf(name).cidrs]),
+  gitHostNames
+    .filter((name) => gitHosts[name].publishedPort !== undefined)
+    .map((name) => [name, (networks as Readonly<Record<string, Network>>)[`${name}Hooks`]!.cidrs]),
 );
 
-function rangesOf(name: GitHostName): Network {
-  const network = (networks as Readonly<Record<string, Network>>)[`${name}Hooks`];
-  if (!network) throw new Error(`infra/networks.ts has no ${name}Hooks: add the ranges that the git host publishes.`);
-  return network;
-}
-
-/**
- * Checked configuration -> Settings: each hook's ranges filled in, sorted, without overlaps. `withStatus`: hooks that have
- * a token for results.
- */
-export const settled = ({ hooks, ...config }: Config, withStatus: readonly string[] = []): Settings => ({
+/** Each hook's ranges filled in, sorted, without overlaps. `withStatus`: hooks that have a token for results. */
+export const settled = (config: Config, withStatus: readonly string[] = []): Settings => ({
   ...config,
-  hooks: settledHooks(hooks, withStatus),
+  hooks: settledHooks(config.hooks, withStatus),
 });
 
 export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string[] = []): Settings["hooks"] =>
@@ -36,7 +29,6 @@ export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string
 
 export type SiteHook = Hook & { readonly site: Site };
 
-/** The hooks whose pushes become a site: the builder's layers exist for these. */
 export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
   hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
 
@@ -44,64 +36,57 @@ export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
 export const isReported = ({ setsStatus, site: { notify } }: SiteHook): boolean =>
   setsStatus === true || notify !== undefined;
 
-/** The ports that a hook's results are sent to. A git host that is reached over SSH has its API on 443. */
 export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHook): number[] {
   const { ssh, port } = repositoryOf(repository);
   const notified = notify === undefined ? [] : [Number(new URL(notify).port || 443)];
   return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified];
 }
 
-/** The sites that pushgate serves, too, in the order of their hooks. Every host serves each. */
 export const servedSites = (settings: Pick<Settings, "hooks">) =>
   sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot, folders } }) =>
     hostname ? [{ hook, hostname, webRoot, folders: Object.entries(folders) }] : [],
   );
 
-/** All names that a host answers to on its origin port, that for hooks first. */
 export const namesOf = (settings: Pick<Settings, "hooks">, { hostname }: Pick<Host, "hostname">): string[] => [
   hostname,
   ...servedSites(settings).map((site) => site.hostname),
 ];
 
-/** Hostnames for hooks, sorted, without those of absent hosts. */
+/** Sorted, without those of absent hosts. */
 export const hookHostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
   hosts
     .filter(({ state }) => state !== "absent")
     .map(({ hostname }) => hostname)
     .sort();
 
-/** Hostnames of served sites, sorted; none where no host is left to serve them. */
+/** Sorted; none where no host is left to serve them. */
 export function siteHostnames(settings: Settings): string[] {
   const names = servedSites(settings).map(({ hostname }) => hostname);
   return hookHostnames(settings).length === 0 ? [] : names.sort();
 }
 
-/** Every hostname of the zone that leads to an origin port: for hooks first, then the sites. */
 export const allHostnames = (settings: Settings): string[] => [...hookHostnames(settings), ...siteHostnames(settings)];
 
 /** Whether a name is outside of the zone; never where the zone itself is not known. */
 export const isOutside = (hostname: string, zone: string): boolean =>
   zone !== "" && hostname !== zone && !hostname.endsWith(`.${zone}`);
 
+type Named = {
+  readonly hosts: readonly Pick<Host, "name" | "hostname" | "state">[];
+  readonly hooks: readonly Pick<Hook, "name">[];
+};
+
 /** What the git host delivers to: one URL for each hook and host that is not absent. */
-export const webhookUrls = ({
-  hosts,
-  hooks,
-}: {
-  hosts: readonly Pick<Host, "name" | "hostname" | "state">[];
-  hooks: readonly Pick<Hook, "name">[];
-}) =>
+export const webhookUrls = ({ hosts, hooks }: Named) =>
   hooks.flatMap(({ name: hook }) =>
     hosts
       .filter(({ state }) => state !== "absent")
       .map((host) => ({ hook, host: host.name, url: `https://${host.hostname}${webhookPath(hook)}` })),
   );
 
-/** The git host that a repository of this address lies at, if it is a public one. */
 export const gitHostAt = (repository: string): GitHostName | undefined =>
   gitHostNames.find((name) => gitHosts[name].domains?.includes(repositoryOf(repository).host));
 
-/** What is known of a git host as written, which may be none. */
 export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
   (gitHosts as Partial<Record<string, GitHost>>)[String(gitHost)];
 
@@ -109,11 +94,7 @@ export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
 export const isElsewhere = ({ repository, gitHost }: { repository: string; gitHost: unknown }): boolean =>
   !knownGitHost(gitHost)?.anyRepository && ![undefined, gitHost].includes(gitHostAt(repository));
 
-/** The name of a repository's host in ssh's known_hosts. */
-export const knownAs = ({ host, port }: Pick<Repository, "host" | "port">): string =>
-  port === 22 ? host : `[${host}]:${port}`;
-
-/** Above the ports Debian's services use and those of git hosts that publish their ranges, below the ephemeral ones. */
+/** Above the ports of Debian's services and of git hosts that publish their ranges, below the ephemeral ones. */
 const firstOwnPort = 9470;
 const ownPorts = 400;
 
@@ -121,35 +102,28 @@ const ownPorts = 400;
 export type SourceSet = {
   /** The git host's name where its ranges are published, else the first hook's: a unit name's part. */
   readonly name: string;
-  /** On loopback only. */
-  readonly port: number;
+  readonly port: number; // on loopback only
   readonly cidrs: readonly string[];
   readonly hooks: readonly Hook[];
 };
 
-/** FNV-1a, 32 bits: spreads short names well, and is the same everywhere. */
-const hash = (text: string): number =>
+const fnv1a = (text: string): number =>
   [...Buffer.from(text)].reduce((sum, byte) => Math.imul(sum ^ byte, 0x01000193) >>> 0, 0x811c9dc5);
 
-/**
- * A set's port comes from its name, not from its place: receiver and proxy are applied one after the other, and in
- * between a port that moved to another set answers its deliveries with 503 (18 of them, measured). Of two names with
- * one hash the later in the alphabet takes the next port.
- */
+/** By name, not by place: a port that moves to another set answers with 503 between two applies (measured). */
 function portsOf(names: readonly string[]): Map<string, number> {
   const ports = new Map<string, number>();
   const taken = new Set<number>();
   for (const name of [...names].sort()) {
-    let place = hash(name) % ownPorts;
+    let place = fnv1a(name) % ownPorts;
     while (taken.has(firstOwnPort + place)) place = (place + 1) % ownPorts;
-    const port = (gitHosts as Partial<Record<string, GitHost>>)[name]?.publishedPort ?? firstOwnPort + place;
+    const port = knownGitHost(name)?.publishedPort ?? firstOwnPort + place;
     taken.add(port);
     ports.set(name, port);
   }
   return ports;
 }
 
-/** In the order of the first hook of each set. */
 export function sourceSets({ hooks }: Pick<Settings, "hooks">): SourceSet[] {
   const grouped = [...Map.groupBy(hooks, ({ sources }) => sources.join(" ")).values()];
   const named = grouped.map((members) => {

@@ -1,46 +1,109 @@
-/**
- * The configuration, stated once: each key's shape, default and meaning. The types below, the faults that a user reads
- * and docs/configuration.md are derived from it. Faults between keys are in checks.ts and site-checks.ts.
- *
- * - The kinds of values are in values.ts.
- * - Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit.
- */
+/** Every object is strict: an unknown key is a misspelt one, and a misspelt limit would silently not limit. */
 import { isIPv4, isIPv6 } from "node:net";
 import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { amount, receiverLimits } from "../../service/limits.ts";
 import { webhookPath } from "../contract.ts";
-import {
-  absolutePath,
-  boolean,
-  checked,
-  described,
-  dnsName,
-  dnsPattern,
-  extension,
-  knownHost,
-  list,
-  named,
-  object,
-  oneOf,
-  pattern,
-  range,
-  relativePath,
-  slug,
-  some,
-  text,
-  withoutSlash,
-} from "./values.ts";
+import { rangeFault } from "./cidr.ts";
 
-const configurationFiles = ["config", "hugo"].flatMap((name) =>
-  ["json", "toml", "yaml", "yml"].map((extension) => `${name}.${extension}`),
+// The kinds of values; `form` completes "Use …" in a fault.
+const text = (pattern: RegExp, form: string, description = "") =>
+  v.pipe(v.string(), v.regex(pattern), v.metadata({ form, description }));
+
+const checked = (isFit: (value: string) => boolean, form: string, description = "") =>
+  v.pipe(v.string(), v.check(isFit), v.metadata({ form, description }));
+
+const oneOf = <const T extends readonly string[]>(
+  values: T,
+  description: string,
+  form = `one of ${values.join(", ")}`,
+) => v.pipe(v.picklist(values), v.metadata({ form, description }));
+
+const boolean = (description: string) => v.pipe(v.boolean(), v.metadata({ form: "true or false", description }));
+
+const list = <T extends v.GenericSchema>(item: T, form: string, description: string, usual: v.InferInput<T>[] = []) =>
+  v.optional(v.pipe(v.array(item), v.metadata({ form: `a list of ${form}`, description })), usual);
+
+const some = <T extends v.GenericSchema>(item: T, form: string, description: string) =>
+  v.pipe(v.array(item), v.minLength(1), v.metadata({ form: `a list of at least one ${form}`, description }));
+
+/** Not a list, which strictObject takes for an object without keys. */
+const noList = <T>() => v.custom<Record<string, T>>((value) => v.is(v.object({}), value) && !Array.isArray(value));
+
+const object = <const T extends v.ObjectEntries>(entries: T) =>
+  Object.assign(v.pipe(noList<unknown>(), v.strictObject(entries)), { entries });
+
+const named = <const T extends v.GenericSchema<string>>(value: T, form: string, description: string) => {
+  const map = v.pipe(noList<string>(), v.record(v.string(), value), v.metadata({ form, description }));
+  return v.optional(Object.assign(map, { value }), {});
+};
+
+const described = <T extends v.GenericSchema>(schema: T, description: string) =>
+  v.pipe(schema, v.metadata({ description }));
+
+/** Labels of letters, digits and inner hyphens, at least two of them; DNS allows 253 characters. */
+const dnsPattern = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const dnsName = (example: string, description: string) =>
+  text(dnsPattern, `a DNS name in lower case, such as ${example}`, description);
+
+/** 1 to 32 characters. An account's name has at most 31, so paths.ts shortens a long hook's name there. */
+const slug = (description: string) =>
+  text(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, "1 to 32 letters from a to z, digits and inner hyphens", description);
+
+/** A name in a path, which is no option. No character has a meaning for a shell, a unit or nginx. */
+const segment = (more = "") => `(?!-|\\.\\.?(/|$))[${more}A-Za-z0-9._@+=,-]+`;
+const characters = (more = "") =>
+  `letters from A to Z, digits and ${[..."._@+=,", ...more].join(" ")} - (not first in a name)`;
+
+const absolutePath = (example: string, description: string) =>
+  text(
+    new RegExp(`^(/${segment()})+$`),
+    `an absolute path without "..", of ${characters()}, such as ${example}`,
+    description,
+  );
+
+const relativePath = (example: string, description = "", more = "") =>
+  text(
+    new RegExp(`^${segment(more)}(/${segment(more)})*/?$`),
+    `a relative path without "..", of ${characters(more)}, such as ${example}`,
+    description,
+  );
+
+const range = v.pipe(
+  v.string(),
+  v.rawCheck(({ dataset, addIssue }) => {
+    const fault = dataset.typed ? rangeFault(dataset.value) : undefined;
+    if (fault !== undefined) addIssue({ message: fault });
+  }),
+  v.metadata({ form: "an address, or a range in CIDR notation that starts with its first address" }),
 );
-const buildFolders = "_vendor/ archetypes/ assets/ config/ data/ i18n/ layouts/ static/ themes/".split(" ");
-const buildFiles = "bin/deploy* deploy* scripts/deploy* go.mod go.sum package.hugo.json .gitmodules".split(" ");
-/** A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted. */
-export const buildPaths: string[] = [...buildFolders, ...buildFiles, ...configurationFiles].sort();
 
-/** Files that a page refers to. Pages are not among them: a page that a build removed is gone at once. */
+/** Go's syntax, as far as JavaScript knows it: flags before it and named groups are Go's own. */
+function isRegularExpression(pattern: string): boolean {
+  if (/^$|[\u0000-\u001f\u007f]/.test(pattern)) return false;
+  try {
+    new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const pattern = checked(isRegularExpression, "a regular expression, in Go's syntax");
+const extension = text(/^[a-z0-9]{1,10}$/, "an extension without its dot, such as css");
+const knownHost = text(
+  /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
+  "a line as ssh-keyscan prints it, with name, key type and key",
+);
+
+// The keys.
+/** A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted. */
+export const buildPaths: string[] = (
+  ".gitmodules _vendor/ archetypes/ assets/ bin/deploy* config.json config.toml config.yaml config.yml config/ data/ " +
+  "deploy* go.mod go.sum hugo.json hugo.toml hugo.yaml hugo.yml i18n/ layouts/ package.hugo.json scripts/deploy* " +
+  "static/ themes/"
+).split(" ");
+
 export const assetExtensions: string[] =
   "avif css eot gif ico jpeg jpg js map mjs otf png svg ttf wasm webp woff woff2".split(" ");
 
@@ -85,7 +148,6 @@ const buildLimits = object({
     "a number of MiB",
     "Size of a release, and of a commit's files; all that a site holds may take four times as much.",
   ),
-  // A site that lost half of its pages has more likely lost its content than its author's interest.
   pagesPercent: amount(0, 100, 50, "a percentage", "Pages that a release must have, in percent of the last release's."),
 });
 
@@ -107,7 +169,10 @@ const site = object({
     ),
   ),
   folder: v.exactOptional(
-    withoutSlash(relativePath("docs", "Folder of the site in the repository; without it, the site is at its top.")),
+    v.pipe(
+      relativePath("docs", "Folder of the site in the repository; without it, the site is at its top."),
+      v.transform((text: string) => text.replace(/\/$/, "")),
+    ),
   ),
   hostname: v.exactOptional(dnsName("www.example.org", "Hostname of the site, if pushgate is to serve it, too.")),
   folders: named(
@@ -120,10 +185,7 @@ const site = object({
       relativePath("layouts/", "", "*"),
       "path",
       "Paths of the repository, beside its content, below which a change triggers a build; `*` is a wildcard. Without it: " +
-        `\`.gitmodules\`, and in \`folder\`: ${buildPaths
-          .filter((path) => path !== ".gitmodules")
-          .map((path) => `\`${path}\``)
-          .join(" ")}.`,
+        `\`.gitmodules\`, and in \`folder\`: \`${buildPaths.slice(1).join("` `")}\`.`,
     ),
   ),
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),
@@ -220,35 +282,31 @@ export const shape = object({
   limits: v.optional(described(limits, "Limits for deliveries."), {}),
 });
 
-const secret = (description: string) =>
+/** The receiver reads one secret a line, and a git host's form field may trim. */
+const secret = (least: number, most: number, form: string, description: string) =>
   v.pipe(
     v.string(),
-    // A shorter secret can be guessed; 32 characters of base64 are 192 bits.
-    v.minLength(32, "has fewer than 32 characters"),
-    v.maxLength(512, "has more than 512 characters, which is more than git hosts keep"),
-    // The receiver reads one secret a line, and a git host's form field may trim.
-    v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII, which git hosts store differently"),
-    v.metadata({ form: "32 to 512 ASCII characters without spaces", description }),
+    v.minLength(least, `has fewer than ${least} characters`),
+    v.maxLength(most, `has more than ${most} characters`),
+    v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII"),
+    v.metadata({ form, description }),
   );
 
-/** `secrets.<hook>`. */
+/** A shorter secret can be guessed; 32 characters of base64 are 192 bits. */
+const hookSecret = (description: string) => secret(32, 512, "32 to 512 ASCII characters without spaces", description);
+
 export const hookSecrets = object({
-  current: secret("Secret that the git host signs deliveries with."),
+  current: hookSecret("Secret that the git host signs deliveries with."),
   previous: v.exactOptional(
-    secret("Previous secret, accepted until the git host uses the current one; remove it then."),
+    hookSecret("Previous secret, accepted until the git host uses the current one; remove it then."),
   ),
   deployKey: v.exactOptional(described(v.string(), "Private key with which the builder reads a repository over SSH.")),
   status: v.exactOptional(
-    v.pipe(
-      v.string(),
-      v.minLength(20, "has fewer than 20 characters, which no git host's token has"),
-      v.maxLength(1024, "has more than 1024 characters"),
-      v.regex(/^[\x21-\x7e]+$/, "contains white space or a character outside ASCII, as no token does"),
-      v.metadata({
-        form: "the token as the git host shows it",
-        description:
-          "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
-      }),
+    secret(
+      20,
+      1024,
+      "the token as the git host shows it",
+      "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
     ),
   ),
   notify: v.exactOptional(
@@ -262,7 +320,6 @@ type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : 
 
 /** As written, with the defaults filled in. */
 export type Config = Frozen<v.InferOutput<typeof shape>>;
-/** An entry of a list, with its key as written, such as `hosts[1]`. */
 export type Placed<T> = T & { readonly at: string };
 /** What fits of a configuration: the shapes of the others have faults of their own. An unknown zone is "". */
 export type Parts = Omit<Config, "hosts" | "hooks"> & {
@@ -275,12 +332,9 @@ export type Host = Config["hosts"][number];
 export type Limits = Config["limits"];
 
 export type Hook = Omit<Config["hooks"][number], "sources"> & {
-  /** Whether the git host publishes its ranges. */
-  readonly published: boolean;
-  /** CIDRs that may deliver: sorted, without overlaps, never empty. */
-  readonly sources: readonly string[];
-  /** Whether `secrets.<hook>.status` is given: the result of a build is set on its commit. */
-  readonly setsStatus?: true;
+  readonly published: boolean; // whether the git host publishes its ranges
+  readonly sources: readonly string[]; // CIDRs that may deliver: sorted, without overlaps, never empty
+  readonly setsStatus?: true; // whether `secrets.<hook>.status` is given: the result of a build is set on its commit
 };
 export type Site = NonNullable<Hook["site"]>;
 

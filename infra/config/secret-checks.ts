@@ -1,3 +1,4 @@
+/** Faults of the secrets; none of them quotes one. */
 import * as v from "valibot";
 import { parse as parseYaml } from "yaml";
 import { apis } from "../../service/git-hosts/api/index.ts";
@@ -8,62 +9,44 @@ import { isElsewhere, knownGitHost } from "./derived.ts";
 import { checkShape, type Fault, faultsOf } from "./faults.ts";
 import { hookName, hookSecrets, repositoryShape } from "./schema.ts";
 
-/**
- * The hooks as written, so that faults of the secrets come with the faults of the hooks. `needsDeployKey` is undefined
- * where the repository has a fault of its own.
- */
-const writtenHooks = (hooks: readonly unknown[]) =>
-  hooks.flatMap((hook) => {
-    const { name, gitHost, repository, site }: Record<string, unknown> = Object(hook);
-    const remote =
-      v.is(repositoryShape, repository) && !isElsewhere({ repository, gitHost }) ? repositoryOf(repository) : undefined;
-    return v.is(hookName, name)
-      ? [
-          {
-            name,
-            gitHost: knownGitHost(gitHost),
-            keys: knownGitHost(gitHost)?.keys,
-            needsDeployKey: site === undefined ? false : remote?.ssh,
-            hasSite: site !== undefined,
-            url: (Object(site) as Record<string, unknown>).notify,
-          },
-        ]
-      : [];
-  });
+/** A hook as written, so that faults of the secrets come with the faults of the hooks. */
+function writtenHook(hook: unknown) {
+  const { name, gitHost, repository, site }: Record<string, unknown> = Object(hook);
+  const isFit = v.is(repositoryShape, repository) && !isElsewhere({ repository, gitHost });
+  return {
+    name: v.is(hookName, name) ? name : undefined,
+    gitHost: knownGitHost(gitHost),
+    keys: knownGitHost(gitHost)?.keys,
+    // undefined where the repository has a fault of its own.
+    needsDeployKey: site === undefined ? false : isFit ? repositoryOf(repository).ssh : undefined,
+    hasSite: site !== undefined,
+    url: (Object(site) as Record<string, unknown>).notify,
+  };
+}
 
 const store = (path: string) => `npx pulumi config set --secret --path pushgate:${path}`;
 const newSecret = (path: string, keys?: GitHost["keys"]) =>
   `${store(path)} "${keys === undefined ? "" : "whsec_"}$(openssl rand -base64 32)"`;
 const newKey = 'ssh-keygen -t ed25519 -N "" -f deploy-key';
 
-/**
- * `encrypted`: whether the engine decrypted something in `secrets`. It decrypts before the program starts, so only
- * the text of Pulumi.<stack>.yaml still shows which values were plain text.
- */
+/** `encrypted`: whether the engine decrypted something. Only the stack file still shows which values are plain text. */
 export function secretFaults(secrets: unknown, written: unknown, encrypted: boolean, stackFile?: string): Fault[] {
+  const ofEachHook = `For each hook, run: ${newSecret("secrets.<hook>.current")}`;
   if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets))
-    return [
-      {
-        key: "secrets",
-        says: `is ${Array.isArray(secrets) ? "a list" : "no object"}. For each hook, run: ${newSecret("secrets.<hook>.current")}`,
-      },
-    ];
-  const list: readonly unknown[] = Array.isArray(written) ? written : [];
-  const hooks = writtenHooks(list);
+    return [{ key: "secrets", says: `is ${Array.isArray(secrets) ? "a list" : "no object"}. ${ofEachHook}` }];
+  const hooks = (Array.isArray(written) ? written : []).map(writtenHook);
   // Of a name with a fault it is unknown which secrets are its own.
-  const named = list.length > 0 && hooks.length === list.length;
+  const named = hooks.length > 0 && hooks.every(({ name }) => name !== undefined);
   const entries = Object.entries(secrets as Record<string, unknown>);
   return [
-    ...faultsOf("secrets", {
-      [`is plain text. For each hook, run: ${newSecret("secrets.<hook>.current")}`]: entries.length > 0 && !encrypted,
-    }),
+    ...faultsOf("secrets", { [`is plain text. ${ofEachHook}`]: entries.length > 0 && !encrypted }),
     ...(encrypted && stackFile !== undefined ? plainLeaves(stackFile) : []).map((key) => ({
       key,
       says: `is plain text beside encrypted secrets. Make a new secret, and run: ${store(key)}`,
     })),
     ...hooks.flatMap(({ name, keys }) => {
       const fault = `is missing. Run: ${newSecret(`secrets.${name}.current`, keys)}`;
-      return faultsOf(`secrets.${name}`, { [fault]: !Object.hasOwn(secrets, name) });
+      return faultsOf(`secrets.${name}`, { [fault]: name !== undefined && !Object.hasOwn(secrets, name) });
     }),
     ...entries.flatMap(([name, entry]) => {
       const key = `secrets.${name}`;
@@ -94,17 +77,15 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
   ];
 }
 
-/** Faults of the credentials by which results leave the host. */
 function reportFaults(
   key: string,
-  { gitHost, hasSite, url }: ReturnType<typeof writtenHooks>[number],
+  { gitHost, hasSite, url }: ReturnType<typeof writtenHook>,
   { status, notify }: { readonly status: unknown; readonly notify: unknown },
 ): Fault[] {
-  const name = gitHost?.name;
   return [
     ...faultsOf(`${key}.status`, {
       "is set, but the hook has no site, so that no build has a result. Remove it.": status !== undefined && !hasSite,
-      [`is set, but ${name} has no API for the result of a build. Remove it.`]:
+      [`is set, but ${gitHost?.name} has no API for the result of a build. Remove it.`]:
         status !== undefined && hasSite && gitHost !== undefined && apis[gitHost.name]?.status === undefined,
     }),
     ...faultsOf(`${key}.notify`, {
@@ -132,7 +113,6 @@ function plainLeaves(stackFile: string): string[] {
     if (node === null) return [];
     if (typeof node !== "object") return [path];
     if (Array.isArray(node) || path.split(".").length > 2) return [];
-    // A hook may have the name "secure".
     if (Object.keys(node).length === 1 && "secure" in node && typeof node.secure === "string") return [];
     return Object.entries(node).flatMap(([key, child]) => walk(child, `${path}.${key}`));
   };
@@ -143,11 +123,13 @@ function plainLeaves(stackFile: string): string[] {
   });
 }
 
+/** In base64, OpenSSH's form begins with its magic, `openssh-key-v1`, and the name of its cipher. */
+const hasPassphrase = /BEGIN ENCRYPTED|Proc-Type:.*ENCRYPTED|^b3BlbnNzaC1rZXktdjEA(?!AAAABG5vbm)/m;
+
 function deployKeyFaults(key: string, value: unknown, isNeeded: boolean): Fault[] {
   const run = `run: ${store(key)} <deploy-key`;
   const text = typeof value === "string" ? value.replaceAll("\r", "").trim() : "";
-  const [, kind, body = ""] =
-    /^-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----\n([\s\S]+)\n-----END \1-----$/.exec(text) ?? [];
+  const isPrivate = /^-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----\n[\s\S]+\n-----END \1-----$/.test(text);
   const isPublic = /^(ssh-|ecdsa-)\S+ /.test(text);
   if (!isNeeded)
     return faultsOf(key, {
@@ -158,20 +140,8 @@ function deployKeyFaults(key: string, value: unknown, isNeeded: boolean): Fault[
       value === undefined,
     [`is the public half, which belongs at the git host. Instead, ${run}`]: isPublic,
     [`is not a private key with its BEGIN and END lines. To store one, ${run}`]:
-      typeof value === "string" && !isPublic && kind === undefined,
-    [`has a passphrase, which a build cannot enter. Make a key without, ${newKey}, and ${run}`]: isEncrypted(
-      kind,
-      body,
-    ),
+      typeof value === "string" && !isPublic && !isPrivate,
+    [`has a passphrase, which a build cannot enter. Make a key without, ${newKey}, and ${run}`]:
+      isPrivate && hasPassphrase.test(text),
   });
-}
-
-/** An OpenSSH key starts with its magic, then the length and the name of its cipher. */
-function isEncrypted(kind: string | undefined, body: string): boolean {
-  if (kind === "ENCRYPTED PRIVATE KEY" || /Proc-Type:.*ENCRYPTED/.test(body)) return true;
-  const bytes = Buffer.from(body, "base64");
-  const magic = "openssh-key-v1\0";
-  if (bytes.subarray(0, magic.length).toString("latin1") !== magic) return false;
-  const length = bytes.readUInt32BE(magic.length);
-  return bytes.subarray(magic.length + 4, magic.length + 4 + length).toString("latin1") !== "none";
 }

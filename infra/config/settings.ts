@@ -1,7 +1,4 @@
-/**
- * The only reader of Pulumi's configuration: stack configuration -> Settings, once, with every fault in one error.
- * Secrets leave it as Outputs only, except Cloudflare's token, and are not in Settings.
- */
+/** The only reader of the stack's configuration, with every fault in one error. Secrets leave it as Outputs only. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
@@ -19,34 +16,24 @@ export type { GitHostName } from "../../service/git-hosts/index.ts";
 export type { Edge, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
 
 const namespace = "pushgate:";
-/** Keys of the Cloudflare provider. */
 const token = "cloudflare:apiToken";
 const baseUrl = "cloudflare:baseUrl";
 
 declare module "@pulumi/pulumi/runtime/config.js" {
-  /** The SDK exports it, and leaves it out of its types. */
   export function isConfigSecret(key: string): boolean;
 }
 
-/** The configuration as the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
+/** As the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
 
 /** By the names of service/credentials.ts: a hook's secrets, newest first; its deploy key is one text of several lines. */
 export type Credentials = Readonly<Record<string, readonly string[]>>;
 
-/**
- * Throws SettingsError with all faults. `isSecret`: whether a key is encrypted; `stackFile` is the text of
- * Pulumi.<stack>.yaml where it is known; `hasToken`: whether the environment has a token for Cloudflare.
- */
+/** `stackFile`: the text of Pulumi.<stack>.yaml; `hasToken`: whether the environment has a token for Cloudflare. */
 export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string, hasToken = true) {
-  const written: Record<string, unknown> = { secrets: {} };
-  for (const [key, text] of Object.entries(raw)) {
-    if (!key.startsWith(namespace)) continue;
-    const name = key.slice(namespace.length);
-    // Only a list or an object comes as JSON; a fault quotes other text as written.
-    written[name] = /^[[{]/.test(text) ? decoded(text) : text;
-  }
-  const { secrets, ...config } = written;
+  const own = Object.entries(raw).filter(([key]) => key.startsWith(namespace));
+  const written = own.map(([key, text]) => [key.slice(namespace.length), decoded(text)]);
+  const { secrets = {}, ...config }: Record<string, unknown> = Object.fromEntries(written);
   const { output, faults: shapeFaults } = checkShape(shape, config);
   const parts = partsOf(config);
   const faults = [
@@ -65,15 +52,15 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
-  const byName: Record<string, string[]> = {};
   const entries = Object.entries(secrets as Record<string, HookSecrets>);
-  for (const [hook, { current, previous, ...others }] of entries) {
-    byName[credentialOf(hook)] = previous === undefined ? [current] : [current, previous];
-    for (const kind of credentialKinds)
-      if (others[kind] !== undefined) byName[credentialOf(hook, kind)] = [others[kind]];
-  }
+  const credentials = entries.flatMap(([hook, { current, previous, ...others }]) => [
+    [credentialOf(hook), previous === undefined ? [current] : [current, previous]],
+    ...credentialKinds
+      .filter((kind) => others[kind] !== undefined)
+      .map((kind) => [credentialOf(hook, kind), [others[kind]!]]),
+  ]);
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
-  return { settings: settled(output, withStatus), secrets: byName as Credentials };
+  return { settings: settled(output, withStatus), secrets: Object.fromEntries(credentials) as Credentials };
 }
 
 /** The parts whose shapes fit, so that a wrong shape hides no fault between them. */
@@ -93,10 +80,10 @@ function partsOf(config: Record<string, unknown>): Parts {
   };
 }
 
-/** Text that only begins like JSON stays as it is, and its shape has a fault. */
+/** Only a list or an object comes as JSON; a fault quotes other text as written. */
 function decoded(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return /^[[{]/.test(text) ? JSON.parse(text) : text;
   } catch {
     return text;
   }
@@ -108,7 +95,6 @@ export function readCloudflareAccess(): { baseUrl: string; token: string } | und
   return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
 }
 
-/** Throws SettingsError. */
 export function readSettings(): { settings: Settings; secrets: pulumi.Output<Credentials> } {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;

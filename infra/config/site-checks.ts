@@ -2,16 +2,14 @@
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
-import { isElsewhere, isOutside, knownAs } from "./derived.ts";
+import { isElsewhere, isOutside } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
 
 type Keyed = Pick<Parts["hooks"][number], "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
 
 const keyed = (hooks: Parts["hooks"]): Keyed[] =>
-  hooks.flatMap(({ at, repository, gitHost, site }) =>
-    site ? [{ key: `${at}.site`, repository, gitHost, site }] : [],
-  );
+  hooks.flatMap(({ at, site, ...hook }) => (site ? [{ ...hook, key: `${at}.site`, site }] : []));
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
 const overlap = (a: string, b: string): boolean => a === b || isBelow(a, b) || isBelow(b, a);
@@ -30,30 +28,35 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
     ...servedFolderFaults(one, sites),
     ...knownHostsFaults(one),
     ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
-    ...hugoFaults(one.site.hugo.path, `${one.key}.hugo.path`),
   ]);
 }
 
-const folderFaults = ({ key, site: { webRoot, content, folder } }: Keyed): Fault[] => [
-  ...Object.entries({ webRoot, ...(content !== undefined && { content }) }).flatMap(([name, path]) =>
-    faultsOf(`${key}.${name}`, {
-      [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
-      [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.test(path),
-    }),
-  ),
+const ownFolder = (path: string): Record<string, boolean> => ({
+  [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
+  [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.test(path),
+});
+
+const folderFaults = ({ key, site: { webRoot, content = "", folder = "", hugo } }: Keyed): Fault[] => [
   ...faultsOf(`${key}.webRoot`, {
+    ...ownFolder(webRoot),
     [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
       isBelow(webRoot, "/root"),
     [`is "${webRoot}", inside content, which pushgate never writes. Move it outside content.`]:
-      content !== undefined && isBelow(webRoot, content),
+      content !== "" && isBelow(webRoot, content),
   }),
   ...faultsOf(`${key}.content`, {
+    ...ownFolder(content),
     [`is "${content}", inside webRoot, which is replaced on every publish. Move it outside webRoot.`]:
-      content !== undefined && (content === webRoot || isBelow(content, webRoot)),
+      content === webRoot || isBelow(content, webRoot),
   }),
   ...faultsOf(`${key}.folder`, {
     [`is "${folder}", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`]:
-      /(^|\/)\.git(\/|$)/i.test(folder ?? ""),
+      /(^|\/)\.git(\/|$)/i.test(folder),
+  }),
+  ...faultsOf(`${key}.hugo.path`, {
+    [`is "${hugo.path}", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`]: hiddenFromHugo.test(
+      hugo.path,
+    ),
   }),
 ];
 
@@ -84,14 +87,13 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
       const alike = names.slice(0, i).find((other) => other.toLowerCase() === name.toLowerCase());
       const overlapped = sites.find(({ site }) => overlap(path, site.webRoot));
       return faultsOf(`${key}.folders.${name}`, {
+        ...ownFolder(path),
         "has a name that is no part of a URL. Use letters from A to Z, digits and . _ -, such as downloads.":
           !/^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/.test(name),
         "has the name of a file that builds make. Use another name, such as downloads.": /\.(html?|txt|xml)$/i.test(
           name,
         ),
         [`differs from folders.${alike} only in its case. Use another name.`]: alike !== undefined,
-        [`is "${path}", which holds more than these files. Use a folder below it.`]: sharedFolders.test(path),
-        [`is "${path}", which belongs to the system. Use a folder of the site's own.`]: systemFolders.test(path),
         [`is "${path}", which overlaps ${overlapped?.key}.webRoot. Use a folder beside it.`]: overlapped !== undefined,
       });
     }),
@@ -101,7 +103,7 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
 function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
   if (isElsewhere({ repository, gitHost })) return [];
   const remote = repositoryOf(repository);
-  const name = knownAs(remote);
+  const name = remote.port === 22 ? remote.host : `[${remote.host}]:${remote.port}`;
   if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
   const wrong = knownHosts.length === 0 ? "is missing, and the repository is read over SSH" : `has no line for ${name}`;
   const scan = `ssh-keyscan ${remote.port === 22 ? "" : `-p ${remote.port} `}${remote.host}`;
@@ -121,25 +123,21 @@ function egressFaults(range: string, key: string): Fault[] {
   });
 }
 
-const hugoFaults = (path: string, key: string): Fault[] =>
-  faultsOf(key, {
-    [`is "${path}", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`]: hiddenFromHugo.test(path),
-  });
-
 /** One certificate of Cloudflare's Origin CA holds 200 hostnames: the host's own and those of all sites. */
 const sitesPerCertificate = 199;
 
-/** Faults of the sites that pushgate serves (`hooks[].site.hostname`). */
 export function servingFaults({ zone, hosts, hooks }: Pick<Parts, "zone" | "hosts" | "hooks">): Fault[] {
   const sites = keyed(hooks).flatMap(({ key, site: { hostname } }) =>
     hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],
   );
   if (sites.length === 0) return [];
+  // A site's hostname leads to all hosts, and Cloudflare uses one port for a hostname.
+  const [first, ...others] = hosts.filter(({ state }) => state !== "absent");
   return [
     ...sites.flatMap((site) => {
       const { key, hostname } = site;
       const host = hosts.find((other) => other.hostname === hostname);
-      const first = sites.find((other) => other.hostname === hostname)!;
+      const before = sites.find((other) => other.hostname === hostname)!;
       return faultsOf(key, {
         [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]: isOutside(
           hostname,
@@ -147,26 +145,18 @@ export function servingFaults({ zone, hosts, hooks }: Pick<Parts, "zone" | "host
         ),
         [`is "${hostname}", as is ${host?.at}.hostname, where all but hooks is blocked. Use another name.`]:
           host !== undefined,
-        [`repeats ${first.key}, "${hostname}". Use a hostname for each site.`]: first !== site,
+        [`repeats ${before.key}, "${hostname}". Use a hostname for each site.`]: before !== site,
       });
     }),
     ...faultsOf("hooks", {
       [`has ${sites.length} sites to serve, and a host's certificate holds ${sitesPerCertificate}. Serve fewer sites.`]:
         sites.length > sitesPerCertificate,
     }),
-    ...portFaults(hosts, sites[0]!.hostname),
+    ...others.flatMap(({ at, originPort }) =>
+      faultsOf(`${at}.originPort`, {
+        [`is ${originPort}, and ${first!.at}.originPort is ${first!.originPort}, but Cloudflare reaches both hosts for ${sites[0]!.hostname} on one port. Use the same port.`]:
+          originPort !== first!.originPort,
+      }),
+    ),
   ];
-}
-
-/** A site's hostname leads to all hosts, and Cloudflare uses one port for a hostname. */
-function portFaults(all: Parts["hosts"], hostname: string): Fault[] {
-  const hosts = all.filter(({ state }) => state !== "absent");
-  const reason = `but Cloudflare reaches both hosts for ${hostname} on one port`;
-  return hosts.flatMap(({ at, originPort }) => {
-    const first = hosts[0]!;
-    return faultsOf(`${at}.originPort`, {
-      [`is ${originPort}, and ${first.at}.originPort is ${first.originPort}, ${reason}. Use the same port.`]:
-        originPort !== first.originPort,
-    });
-  });
 }

@@ -1,17 +1,11 @@
-/**
- * A small client of Cloudflare's API, for what the Pulumi provider cannot do: dry runs of rulesets, the rollout of a
- * client certificate and its repair, a search for what exists, and security events.
- */
+/** A small client of Cloudflare's API, for what the Pulumi provider cannot do (decision 009). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { pauseOf } from "../../service/pause.ts";
 
-/** The provider's own settings, `cloudflare:baseUrl` and `cloudflare:apiToken`. */
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
-/** The error that Cloudflare answered, or that there was no answer. */
 export class ApiError extends Error {
-  /** Of HTTP; 0 without an answer. */
-  readonly status: number;
+  readonly status: number; // Of HTTP; 0 without an answer
   constructor(status: number, message: string) {
     super(message);
     this.status = status;
@@ -21,8 +15,7 @@ export class ApiError extends Error {
 type Envelope = {
   readonly success?: boolean;
   readonly result?: unknown;
-  /** In place of a result, where GraphQL answers. */
-  readonly data?: unknown;
+  readonly data?: unknown; // in place of a result, where GraphQL answers
   readonly errors?: readonly { readonly code?: number; readonly message?: string }[] | null;
   readonly result_info?: { readonly total_pages?: number };
 };
@@ -30,12 +23,12 @@ type Envelope = {
 const tries = 4;
 const usualPause = 2_000; // ms
 
+export const oneLine = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
+
 export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
-/**
- * Its functions throw ApiError. A result is believed to be a T. With a deadline, which covers all requests of the
- * client, none is repeated.
- */
+/** Its functions throw ApiError. With a deadline, which covers all requests of the client, none is repeated. */
 export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: AbortSignal) {
   const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 
@@ -43,9 +36,8 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
     for (let left = deadline === undefined ? tries - 1 : 0; ; left--) {
       const signal = deadline ?? AbortSignal.timeout(20_000);
-      const request: RequestInit = { method, headers, signal, redirect: "error" };
-      if (body !== undefined) request.body = JSON.stringify(body);
-      const [response, text] = await fetch(url, request)
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+      const [response, text] = await fetch(url, { method, headers, signal, redirect: "error", ...sent })
         .then(async (answer) => [answer, await answer.text()] as const)
         .catch((error: Error) => {
           throw new ApiError(0, `no answer from ${new URL(url).host} (${error.cause ?? error.message})`);
@@ -65,26 +57,20 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
       });
       return answer?.result as T | undefined;
     },
-    /** Every page of a list. `path` may have filters as its query. */
     async list<T>(path: string): Promise<T[]> {
       const all: T[] = [];
-      for (let page = 1; ; page++) {
+      for (let page = 1, pages = 1; page <= pages; page++) {
         const answer = await send("GET", `${path}${path.includes("?") ? "&" : "?"}page=${page}&per_page=50`);
         all.push(...((answer.result ?? []) as T[]));
-        if (page >= (answer.result_info?.total_pages ?? 1)) return all;
+        pages = answer.result_info?.total_pages ?? 1;
       }
+      return all;
     },
-    async put(path: string, body: object): Promise<void> {
-      await send("PUT", path, body);
-    },
-    /** The data that a query of the GraphQL Analytics API selects. */
-    async query<T>(query: string, variables: Readonly<Record<string, unknown>>): Promise<T> {
-      return (await send("POST", "graphql", { query, variables })).data as T;
-    },
+    put: (path: string, body: object) => send("PUT", path, body),
+    query: async <T>(query: string, variables: Readonly<Record<string, unknown>>) =>
+      (await send("POST", "graphql", { query, variables })).data as T,
     /** Writes nothing, and throws what Cloudflare would answer to the write. */
-    async dryRun(method: "POST" | "PUT", path: string, body: object): Promise<void> {
-      await send(method, `${path}?dry_run=true`, body);
-    },
+    dryRun: (method: "POST" | "PUT", path: string, body: object) => send(method, `${path}?dry_run=true`, body),
   };
 }
 

@@ -1,7 +1,4 @@
-/**
- * Layer 3, bot management. The rules engine runs the products of the other plans, so waf.ts's delivery rule skips them.
- * No rule skips the free plan's Bot Fight Mode: the operator can only choose to switch it off for the whole zone.
- */
+/** Layer 3. waf.ts's delivery rule skips bot products; no rule skips the free plan's Bot Fight Mode. */
 import * as pulumi from "@pulumi/pulumi";
 import { hookHostnames } from "../config/derived.ts";
 import type { Edge, Settings } from "../config/settings.ts";
@@ -21,7 +18,7 @@ export function bots(
 ) {
   const wanted = botSettings(settings.edge);
   if (wanted === undefined) return undefined;
-  // Left out, the provider would switch the zone's managed robots.txt off: it fills in false (docs/decisions/022).
+  // Left out, the provider would switch the zone's managed robots.txt off: it fills in false (decision 022).
   const args = { zoneId, ...wanted, isRobotsTxtManaged: managedRobotsTxt === true };
   if (hookHostnames(settings).length > 0) return new cloudflare.BotManagement("Bot Fight Mode", args, opts);
   // The API cannot delete the setting, and the state does not hold the value it had before.

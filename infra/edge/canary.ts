@@ -1,31 +1,22 @@
-/**
- * The canary: a request from outside through Cloudflare to nginx. Only it finds what lies between two layers: a hosting
- * provider's firewall before the host, a Worker or an Access application on the hostname, DNS that leads elsewhere.
- */
+/** A request from outside through Cloudflare to nginx: it alone finds what lies between two layers (decision 015). */
+import type { IncomingHttpHeaders } from "node:http";
 import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { Edge, Host, Settings } from "../config/settings.ts";
 import { canaryPath, servedByProxy, vendorUrl } from "../contract.ts";
-import type { Answer } from "../trace/evidence.ts";
 import { verdict } from "../trace/verdict.ts";
 import type { CloudflareAccess } from "./api.ts";
 
-export type CanaryAnswer = {
-  /** 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */
-  readonly status: number;
-  readonly error?: string;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-};
+/** The status is 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */
+export type CanaryAnswer = { readonly status: number; readonly error?: string; readonly headers: IncomingHttpHeaders };
 
 /** Seconds until a request fails. Cloudflare waits 19 s for an origin that does not answer, and then answers 522. */
 const patience = 25;
 /** Seconds that `up` waits for a success: a new record or rule takes time to reach each of Cloudflare's locations. */
 const settling = 30;
 
-/** One request on a connection of its own. Never throws. */
 function request(hostname: string): Promise<CanaryAnswer> {
   return new Promise((resolve) => {
     const headers = { "user-agent": "pushgate", accept: "*/*" };
@@ -38,19 +29,23 @@ function request(hostname: string): Promise<CanaryAnswer> {
   });
 }
 
-/** What keeps this computer's request from Cloudflare, by pattern of the error code; the first that fits. */
-const failures = {
-  "^(ENOTFOUND|EAI_AGAIN)$":
+/** What keeps this computer's request from Cloudflare, by the error's code; the first that fits. */
+const failures: readonly [code: RegExp, says: string][] = [
+  [
+    /^(ENOTFOUND|EAI_AGAIN)$/,
     "DNS does not resolve the hostname here. Wait if it is new: a resolver may keep its answer for half an hour.",
-  "CERT|ALTNAME|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL":
-    "the hostname shows no valid certificate. See SSL/TLS, Edge Certificates: Cloudflare's own covers one level below the " +
-    "zone, and a new zone's takes a while.",
-  "": "there is no answer. Check that this computer reaches the web, and Cloudflare.",
-};
+  ],
+  [
+    /CERT|ALTNAME|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL/,
+    "the hostname shows no valid certificate. See SSL/TLS, Edge Certificates: Cloudflare's own covers one level below " +
+      "the zone, and a new zone's takes a while.",
+  ],
+  [/^/, "there is no answer. Check that this computer reaches the web, and Cloudflare."],
+];
 
 /** What an answer of Cloudflare's own may mean, from the rows that `npx pushgate trace` concludes from. */
-function meaning(answer: Answer, origin: string): string {
-  const { outcomes } = verdict({ answer, nginx: "none", receiver: "none" }, origin);
+function meaning(status: number, origin: string): string {
+  const { outcomes } = verdict({ answer: { status, headers: {} }, nginx: "none", receiver: "none" }, origin);
   const [first] = outcomes;
   if (first === undefined) return "pushgate knows no reason for this answer. Look the ray up at Cloudflare.";
   if (outcomes.length === 1) return `${first.what}. ${first.fix ?? ""}`;
@@ -66,27 +61,19 @@ export function obstacle(
   const { "x-served-by": server, "cf-ray": ray, "cf-mitigated": challenged } = headers;
   // Cloudflare may challenge this request, which has no signature. A signed delivery skips the challenge.
   if (challenged !== undefined || (status === 204 && server === servedByProxy)) return undefined;
-  const key = status === 0 ? error : `${status}`;
-  const seen = [key, ...(server ? [`by ${server}`] : []), ...(ray ? [`ray ${ray}`] : [])].join(", ");
+  const seen = [status || error, ...(server ? [`by ${server}`] : []), ...(ray ? [`ray ${ray}`] : [])].join(", ");
   if (server !== undefined)
     return `${seen}: the host itself rejects the request. Run npx pulumi up, and read what it reports about the host.`;
-  const where = `${[address, address6].filter((one) => one !== undefined).join(" and ")}, port ${originPort}`;
-  if (status === 0)
-    return `${seen}: ${Object.entries(failures).find(([pattern]) => new RegExp(pattern).test(key))![1]}`;
-  return `${seen}: ${meaning({ status, headers: {} }, where)}`;
+  if (status === 0) return `${seen}: ${failures.find(([code]) => code.test(error))![1]}`;
+  const addresses = address6 === undefined ? address : `${address} and ${address6}`;
+  return `${seen}: ${meaning(status, `${addresses}, port ${originPort}`)}`;
 }
 
-/**
- * By default, true if the API is Cloudflare's own and its token is in the stack's configuration: no hostname leads to a
- * fake API. `canary: false` is for a computer that cannot reach the web.
- */
+/** By default, true if the API is Cloudflare's own and its token is in the stack: no hostname leads to a fake API. */
 export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: CloudflareAccess | undefined): boolean =>
   canary ?? access?.baseUrl === vendorUrl;
 
-/**
- * Sends the canary to each host that is present, and warns of what keeps it from the host: in `up` for half a minute
- * after the last resource, in a preview once. It only warns: at the end of `up`, a failure could undo nothing.
- */
+/** In `up` for half a minute after the last resource, in preview once. It only warns: a failure could undo nothing. */
 export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
   if (!sendsCanary(edge, access)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.

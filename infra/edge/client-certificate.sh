@@ -1,6 +1,5 @@
-# Makes a CA and one client certificate that it issued, and prints both with the client certificate's key as one JSON
-# object. Runs on the operator's computer. client-certificate.ts fills in the values between @ signs and sends the text
-# from the next line on. A change of that text runs the script again in every stack, with a new CA and certificate.
+# Prints a CA, a client certificate that it issued and the certificate's key as one JSON object. Runs on the operator's
+# computer, from the next line on: a change of that text gives every stack a new CA and certificate.
 # generation @generation@
 set -eu
 umask 077

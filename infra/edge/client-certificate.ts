@@ -1,14 +1,9 @@
 /**
  * The client certificate that Cloudflare presents to nginx. It proves that a connection comes through this zone, which
- * Cloudflare's address ranges do not: the Workers of every other customer connect from them too.
- *
- * - client-certificate.sh makes a CA and a certificate on the operator's computer, valid for ten years. nginx trusts the
- *   CA (host/client-ca). Cloudflare gets the certificate, as it rejects a root.
- * - The CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts before Cloudflare
- *   presents the certificate.
+ * Cloudflare's address ranges do not. client-certificate.sh makes it, with a CA that nginx trusts (host/client-ca). The
+ * CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts first.
  */
 import { readFileSync } from "node:fs";
-import type { AuthenticatedOriginPulls } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { CloudflareAccess } from "./api.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
@@ -36,24 +31,13 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
     }
   });
 
-/** One hostname: the resource, and the certificate's id, known in a preview unless the certificate itself changes. */
-type Presentation = {
-  readonly hostname: string;
-  readonly resource: AuthenticatedOriginPulls;
-  readonly certId: pulumi.Output<string>;
-};
-
-/**
- * Uploads the certificate and has Cloudflare present it for each hostname. The zone's own such setting is independent of
- * it (developers.cloudflare.com/ssl/origin-configuration/authenticated-origin-pull/set-up/global) and stays as it is.
- * `live`: what Cloudflare presented when the run began.
- */
+/** Has Cloudflare present the certificate for each hostname. `live`: what it presented when the run began. */
 export function presentClientCertificate(
   { id: zoneId, live, access }: { id: string; live: AllPresented; access: CloudflareAccess | undefined },
   hostnames: readonly string[],
   { certificate, key }: { readonly certificate: pulumi.Input<string>; readonly key: pulumi.Input<string> },
   opts: pulumi.CustomResourceOptions = {},
-): Presentation[] {
+) {
   if (hostnames.length === 0) return [];
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
     "client certificate",
@@ -62,23 +46,25 @@ export function presentClientCertificate(
   );
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
+  const isPreview = pulumi.runtime.isDryRun();
   return hostnames.map((hostname) => {
-    const seen = uploaded.id.apply((id) => {
-      const drift = pulumi.runtime.isDryRun() ? presentedDrift(hostname, live.get(hostname), id) : undefined;
+    const before = live.get(hostname);
+    const certId = uploaded.id.apply((id) => {
+      const drift = isPreview ? presentedDrift(hostname, before, id) : undefined;
       if (drift === undefined) return id;
       void pulumi.log.warn(drift);
       // State and declaration are equal for the provider. Only an unknown value makes its preview show an update.
       return pulumi.unknown as string;
     });
     // The provider takes one hostname a resource.
-    const configs = [{ hostname, certId: seen, enabled: true }];
+    const configs = [{ hostname, certId, enabled: true }];
     const name = `${hostname} client certificate`;
     const resource = new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, opts);
     const presented = resource.configs.apply(async ([config]) => {
       const id = config?.certId ?? "";
-      if (!pulumi.runtime.isDryRun()) await restorePresented(access, zoneId, hostname, live.get(hostname), id);
+      if (!isPreview) await restorePresented(access, zoneId, hostname, before, id);
       return id;
     });
-    return { hostname, resource, certId: pulumi.runtime.isDryRun() ? uploaded.id : presented };
+    return { hostname, resource, certId: isPreview ? uploaded.id : presented };
   });
 }

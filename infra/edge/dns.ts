@@ -1,13 +1,9 @@
-/**
- * Layer 1, the DNS records. They are always proxied: a direct connection would show browsers a certificate of
- * Cloudflare's Origin CA, which they do not trust.
- */
+/** Layer 1, the DNS records, always proxied: browsers do not trust Cloudflare's Origin CA on a direct connection. */
 import type * as pulumi from "@pulumi/pulumi";
 import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { cloudflare } from "./provider.ts";
 
-/** A, and AAAA if the host has an IPv6 address. A proxied record's ttl is 1, "automatic". */
 function recordsOf(name: string, { address, address6 }: Pick<Host, "address" | "address6">) {
   const to = (type: "A" | "AAAA", content: string) => ({ name, type, content, proxied: true, ttl: 1 }) as const;
   return [to("A", address), ...(address6 === undefined ? [] : [to("AAAA", address6)])];
@@ -25,9 +21,10 @@ export function records(settings: Settings) {
 
 export function dns(settings: Settings, zoneId: pulumi.Input<string>, opts: pulumi.CustomResourceOptions = {}) {
   const sites = siteHostnames(settings);
-  return records(settings).map(({ name, type, content, ...rest }) => {
-    // A site has several records of one type. Their addresses tell them apart, so that a new host renames none of them.
+  return records(settings).map((record) => {
+    const { name, type, content } = record;
+    // A site has several records of one type: by their addresses, a new host renames none of them.
     const address = sites.includes(name) ? ` ${content}` : "";
-    return new cloudflare.DnsRecord(`${name} ${type}${address}`, { zoneId, name, type, content, ...rest }, opts);
+    return new cloudflare.DnsRecord(`${name} ${type}${address}`, { zoneId, ...record }, opts);
   });
 }

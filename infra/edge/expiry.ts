@@ -3,14 +3,12 @@ import * as pulumi from "@pulumi/pulumi";
 
 const warnDays = 90;
 
-/** Whole days from `now`, negative once expired; NaN for no date. Go's format ends in a zone's name, which Node rejects. */
-export const daysLeft = (expiresOn: string, now: Date): number =>
-  Math.floor((Date.parse(expiresOn.replace(/ [A-Z]+$/, "")) - now.getTime()) / 86_400_000);
-
 /** The warning, or undefined. Never throws: an exception in an `apply` would end the program. */
 export function expiryWarning(what: string, renewal: string, expiresOn: string | undefined, now: Date) {
-  const days = daysLeft(expiresOn ?? "", now);
-  if (expiresOn === undefined || days > warnDays) return undefined;
+  if (expiresOn === undefined) return undefined;
+  // Go's format ends in a zone's name, which Node rejects.
+  const days = Math.floor((Date.parse(expiresOn.replace(/ [A-Z]+$/, "")) - now.getTime()) / 86_400_000);
+  if (days > warnDays) return undefined;
   const when = Number.isNaN(days) ? `on ${expiresOn}` : days < 0 ? `${-days} days ago` : `in ${days} days`;
   return `${what} expires ${when}, and every delivery fails from then on. ${renewal}`;
 }

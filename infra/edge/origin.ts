@@ -1,12 +1,9 @@
-/**
- * Layer 4, how Cloudflare connects to a host for pushgate's hostnames: on a port of their own, beside whatever serves
- * 443, and by strict TLS. Both are rules, so no setting of the zone changes.
- */
+/** Layer 4, how Cloudflare connects to a host: two kinds of rules, so that no setting of the zone changes. */
 import { allHostnames, hookHostnames, siteHostnames } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
 
-/** Phase `http_request_origin`, one rule for each port. The port is part of the ref, so that a new host changes no other. */
+/** One rule for each port, which is part of the ref, so that a new host changes no other. */
 export function originRules(settings: Settings): Rule[] {
   const hosts = settings.hosts.filter(({ state }) => state !== "absent");
   const byPort = Map.groupBy(hosts, ({ originPort }) => originPort);
@@ -24,10 +21,7 @@ export function originRules(settings: Settings): Rule[] {
     }));
 }
 
-/**
- * Phase `http_config_settings`. "full", the setting of most zones, accepts any certificate, also an attacker's between
- * Cloudflare and the host. "strict" accepts an origin certificate for this hostname.
- */
+/** "full", the setting of most zones, accepts any certificate; "strict" accepts an origin certificate for this hostname. */
 export function configRules(settings: Settings): Rule[] {
   const names = allHostnames(settings);
   if (names.length === 0) return [];

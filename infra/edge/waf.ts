@@ -1,8 +1,6 @@
 /**
- * Layer 2, two custom rules for the hostnames of hooks. The delivery rule lets a signed delivery skip whatever would
- * challenge it; the second rule blocks everything else but the canary. A site's hostname is public, and neither covers it.
- *
- * The expressions use only what every plan has and what is known to be false for an absent header:
+ * Layer 2, for the hostnames of hooks: a signed delivery skips whatever would challenge it, all else but the canary is
+ * blocked. The expressions use only what every plan has and what is known to be false for an absent header:
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
 import type { SignatureShape } from "../../service/git-hosts/hmac-signature.ts";
@@ -20,7 +18,7 @@ function signed({ header, prefix, length }: SignatureShape): string {
 
 const anyOf = (terms: readonly string[]): string => (terms.length === 1 ? terms[0]! : `(${terms.join(" or ")})`);
 
-/** One clause for the hooks of one git host and one set of sources: a git host's ranges open no other git host's hook. */
+/** For the hooks of one git host and one set of sources: a git host's ranges open no other git host's hook. */
 function clause(gitHost: GitHostName, hooks: readonly Hook[], cidrs: readonly string[]): string {
   const paths = set(hooks.map(({ name }) => webhookPath(name)));
   const shapes = anyOf(gitHosts[gitHost].signatures.map(signed));

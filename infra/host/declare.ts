@@ -3,8 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
-import { appliedLayers, apply, applySecrets, lost, probe, sendBundle } from "../apply/ship.ts";
-import { Component } from "../component.ts";
+import { appliedLayers, apply, applySecrets, lost, probe } from "../apply/ship.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
@@ -70,7 +69,7 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
 
 /** Declares one host's layers, each after the one before it. */
 export function declareHost({ host, report }: ProbedHost, inputs: Inputs): DeclaredHost {
-  const component = new Component("Host", host.name);
+  const component = new pulumi.ComponentResource("pushgate:index:Host", host.name);
   if (report === undefined) return { host, component, last: lost(host, { parent: component }) };
   const last =
     host.state === "absent"
@@ -91,9 +90,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const then = (name: LayerName, dependsOn: After, layer: pulumi.Input<HostLayer> = layers[name]) =>
     apply(host, layer, seen(name), { parent, dependsOn });
   const send = (name: LayerName, dependsOn: After, program: Bundle | undefined) =>
-    program === undefined
-      ? then(name, dependsOn)
-      : sendBundle(host, program, layers[name], seen(name), { parent, dependsOn });
+    apply(host, layers[name], seen(name), { parent, dependsOn }, program);
 
   const applied = new Map<LayerName, ReturnType<typeof apply>>();
   const special: Partial<Record<LayerName, (dependsOn: After) => ReturnType<typeof apply>>> = {

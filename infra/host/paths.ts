@@ -3,7 +3,7 @@
  * names the paths that it uses.
  */
 import { createHash } from "node:crypto";
-import { stateFolders } from "../apply/state-folders.ts";
+import { stateFolders } from "../apply/layer.ts";
 
 export const paths = {
   ...stateFolders,

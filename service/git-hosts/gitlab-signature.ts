@@ -1,8 +1,4 @@
-/**
- * GitLab 19 signs with a signing token, a key of Standard Webhooks. Older versions send the secret token itself, the weaker
- * of both: whatever reads one delivery can send others. `webhook-id` and `webhook-timestamp` come with either, so that
- * only `webhook-signature` shows that a delivery is signed.
- */
+/** GitLab 19 signs. Older versions send the secret token itself: whatever reads one delivery can send others. */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Signature } from "./hmac-signature.ts";
 import { isMeantAsKey, standardSignature } from "./standard-signature.ts";

@@ -1,20 +1,16 @@
-/** HMAC-SHA256 over a delivery's bytes, in 64 hexadecimal digits. No header makes these functions throw. */
+/** HMAC-SHA256 over a delivery's bytes, in hexadecimal digits. No header makes these functions throw. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
 /** A header of a signed delivery. Cloudflare's rules, which cannot read a body, test its shape; the receiver verifies it. */
 export type SignatureShape = {
-  /** In lower case: Cloudflare's rules find a header by this spelling only. */
-  readonly header: string;
-  /** The first characters of the value; empty where each value can differ in all of them. */
-  readonly prefix: string;
-  /** Characters of the whole value; absent where the length varies. */
-  readonly length?: number;
+  readonly header: string; // in lower case: Cloudflare's rules find a header by this spelling only
+  readonly prefix: string; // of the value
+  readonly length?: number; // of the whole value; absent where it varies
 };
 
 export type Signature = {
-  /** A delivery carries at least one of these headers. */
-  readonly signatures: readonly SignatureShape[];
+  readonly signatures: readonly SignatureShape[]; // a delivery carries at least one of them
   /** Why the headers hold no signature, found without hashing; undefined where they hold one. */
   readonly signatureFault: (headers: IncomingHttpHeaders) => string | undefined;
   /** Whether the headers sign exactly these bytes with this secret. It never throws. */
@@ -23,7 +19,6 @@ export type Signature = {
   readonly sign: (secret: string, id: string, body: string) => Readonly<Record<string, string>>;
 };
 
-/** `title`: the header as the git host spells it. `prefix`: what comes before the digits. */
 export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature {
   const header = title.toLowerCase();
   // One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret.

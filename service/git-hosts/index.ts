@@ -5,21 +5,17 @@ import { hmacSignature, type Signature } from "./hmac-signature.ts";
 import { type Change, type Json, listOf, objectOf, type Payload } from "./payload.ts";
 import { isMeantAsKey, standardSignature } from "./standard-signature.ts";
 
+/** Headers are in lower case. */
 type Row = Signature & {
-  /** In lower case: each delivery carries this header. Deliveries of some git hosts carry the marks of others, too. */
+  /** Each delivery carries this header. Deliveries of some git hosts carry the marks of others, too. */
   readonly mark: string;
-  /** In lower case: the header with the id that the git host's page of deliveries shows. */
-  readonly deliveryHeader: string;
-  /** Where a person adds a webhook, on the pages of the repository. */
-  readonly webhookPage: string;
-  /** Absent for a sender whose deliveries are all pushes. */
-  readonly payload?: Payload;
-  /** Names of its servers, where it is a public service. */
-  readonly domains?: readonly string[];
+  readonly deliveryHeader: string; // with the id that the git host's page of deliveries shows
+  readonly webhookPage: string; // where a person adds a webhook
+  readonly payload?: Payload; // absent for a sender whose deliveries are all pushes
+  readonly domains?: readonly string[]; // of its servers, where it is a public service
   /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
   readonly publishedPort?: number;
-  /** Set for a sender that holds no repositories: those of its hooks are at a git host. */
-  readonly anyRepository?: true;
+  readonly anyRepository?: true; // set for a sender that holds no repositories: those of its hooks are at a git host
   /** Which secrets are keys of Standard Webhooks: `whsec_` and base64. None where absent. */
   readonly keys?: "all" | "some";
   /** What the form calls the field for this secret; "secret" where absent. */
@@ -46,7 +42,10 @@ const likeGitlab = {
 } as const;
 
 // GitHub uses this header for SHA-1; Bitbucket's prefix says SHA-256.
-const bitbucketSignature = hmacSignature("X-Hub-Signature", "sha256=");
+const likeBitbucket = (push: string, levels: number, changes: Payload["changes"]) => ({
+  ...hmacSignature("X-Hub-Signature", "sha256="),
+  payload: { header: "x-event-key", push: [push], ping: "diagnostics:ping", levels, changes },
+});
 
 /** {push: {changes: [{new: {target: {hash}}}]}}; `new` is null for a deleted ref, `old` for a new one. */
 const bitbucketChanges = ({ push }: Json): Change[] =>
@@ -59,10 +58,9 @@ const bitbucketChanges = ({ push }: Json): Change[] =>
     };
   });
 
-/** {changes: [{refId, fromHash, toHash, type}]} */
 const dataCenterChanges = ({ changes }: Json): Change[] =>
-  listOf(changes).map(({ refId, fromHash, toHash, type }) => {
-    return { ref: refId, before: fromHash, after: toHash, deleted: type === "DELETE" };
+  listOf(changes).map(({ refId: ref, fromHash: before, toHash: after, type }) => {
+    return { ref, before, after, deleted: type === "DELETE" };
   });
 
 /** Those that carry the marks of others come first: Forgejo's deliveries carry those of Gitea, Gogs and GitHub. */
@@ -88,30 +86,20 @@ const table = {
     publishedPort: 9461,
   },
   gitlab: { ...likeGitlab, domains: ["gitlab.com", "altssh.gitlab.com"], publishedPort: 9462 },
-  // On a server of its own, which GitLab calls Self-Managed.
   "gitlab-self-managed": likeGitlab,
-  // It sends no payload above 256 KB.
   bitbucket: {
-    ...bitbucketSignature,
+    ...likeBitbucket("repo:push", 6, bitbucketChanges),
     mark: "x-hook-uuid",
     deliveryHeader: "x-request-uuid",
     webhookPage: "Repository settings > Webhooks > Add webhook",
-    payload: {
-      ...{ header: "x-event-key", push: ["repo:push"], ping: "diagnostics:ping" },
-      ...{ levels: 6, changes: bitbucketChanges },
-    },
     domains: ["bitbucket.org", "altssh.bitbucket.org"],
     publishedPort: 9463,
   },
   "bitbucket-data-center": {
-    ...bitbucketSignature,
+    ...likeBitbucket("repo:refs_changed", 3, dataCenterChanges),
     mark: "x-event-key",
     deliveryHeader: "x-request-id",
     webhookPage: "Repository settings > Webhooks > Create webhook",
-    payload: {
-      ...{ header: "x-event-key", push: ["repo:refs_changed"], ping: "diagnostics:ping" },
-      ...{ levels: 3, changes: dataCenterChanges },
-    },
   },
   // Any sender of Standard Webhooks that is no git host, such as a content management system.
   "standard-webhooks": {

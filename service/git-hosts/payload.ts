@@ -5,8 +5,7 @@ import { parseShallow } from "./shallow-json.ts";
 export type Json = Readonly<Record<string, unknown>>;
 
 export type Push = {
-  /** refs/heads/<branch> */
-  readonly ref: string;
+  readonly ref: string; // refs/heads/<branch>
   /** Commit ids in hex, null where the payload holds none; `before` can be all zeros for a new branch. */
   readonly before: string | null;
   readonly after: string | null;
@@ -18,48 +17,33 @@ export type Decision = { readonly push: Push } | { readonly ignored: string } | 
 /** One ref that a push changed, as the payload has it: any value of JSON. */
 export type Change = Readonly<Partial<Record<"ref" | "before" | "after" | "deleted", unknown>>>;
 
-/** Where a git host's deliveries have their event, and its payload the refs that a push changes. */
 export type Payload = {
-  /** In lower case: the header with the event. */
-  readonly header: string;
-  /** The events that are a push, and the one that is a ping. */
-  readonly push: readonly string[];
+  readonly header: string; // with the event, in lower case
+  readonly push: readonly string[]; // the events that are a push, and the one that is a ping
   readonly ping: string;
-  /** Nested values below hold nothing. */
-  readonly levels: number;
+  readonly levels: number; // nested values below hold nothing
   readonly changes: (payload: Json) => readonly Change[];
 };
 
 const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** The value where it is an object, else an object without keys. */
 export const objectOf = (value: unknown): Json => (isObject(value) ? value : {});
-/** The values of a list as objects; none where it is no list. */
 export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.map(objectOf) : []);
 
-/** A text of the payload that the answer and the journal quote: it can be as long as the body. */
 const quoted = (text: string): string => text.slice(0, 255);
 
 /** Without a form, each delivery is a push to the hook's branch. It never throws. */
 export function decide(form: Payload | undefined, headers: Headers, body: Buffer, branch: string): Decision {
-  const payload = parsePayload(body, form?.levels);
-  if (!payload) return { fault: "the body is not a JSON object" };
+  let payload: unknown;
+  try {
+    payload = parseShallow(body, form?.levels);
+  } catch {}
+  if (!isObject(payload)) return { fault: "the body is not a JSON object" };
   if (!form) return { push: { ref: `refs/heads/${branch}`, before: null, after: null } };
   const event = String(headers[form.header] ?? "missing");
   if (event === form.ping) return { ignored: "ping" };
   if (!form.push.includes(event)) return { ignored: `event ${quoted(event)} is not a push` };
   return decideChanges(form.changes(payload), branch);
-}
-
-/** The payload, or undefined where the body is not a JSON object. */
-function parsePayload(body: Buffer, levels?: number): Json | undefined {
-  try {
-    const value: unknown = parseShallow(body, levels);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** A git host that sends several changes in one push sends each ref once. */

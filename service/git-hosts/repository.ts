@@ -1,31 +1,26 @@
 /** Where a repository is, by its address, and its names in the URLs of its git host's API. */
-
 export type Repository = {
-  /** Whether it is read over SSH, else over HTTPS. */
-  readonly ssh: boolean;
+  readonly ssh: boolean; // else it is read over HTTPS
   readonly host: string;
   readonly port: number;
   /** The API's. A server that is reached over SSH has its API on port 443 of the same name. */
   readonly origin: string;
-  /** The names in its path, without `.git`. */
-  readonly names: readonly string[];
+  readonly names: readonly string[]; // in its path, without `.git`
 };
 
-/** Reads an address as the configuration allows it: `https://…`, `ssh://user@host…` or `user@host:path`. */
 export function repositoryOf(address: string): Repository {
   const url = address.replace(/^([^@/]*@[^:/]+):/, "ssh://$1/");
   const [, scheme, host = "", port, path = ""] =
     /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\/(.*)$/.exec(url) ?? [];
   const ssh = scheme !== "https";
-  const names = path
-    .replace(/\/+$/, "")
-    .replace(/\.git$/, "")
-    .split("/");
   return {
     ssh,
     host,
     port: Number(port ?? (ssh ? 22 : 443)),
     origin: `https://${host}${port === undefined || ssh ? "" : `:${port}`}`,
-    names: names.filter((name) => name !== ""),
+    names: path
+      .replace(/(\.git)?\/*$/, "")
+      .split("/")
+      .filter((name) => name !== ""),
   };
 }

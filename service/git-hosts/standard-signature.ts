@@ -1,8 +1,4 @@
-/**
- * The signature of Standard Webhooks (specification 1.0.0), which GitLab 19 sends, too: HMAC-SHA256 over id, timestamp and
- * body. The timestamp is signed, so a captured delivery is worthless after five minutes. No header makes these
- * functions throw.
- */
+/** Standard Webhooks 1.0.0. The timestamp is signed, so a captured delivery is worthless after five minutes. */
 import { createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { isHmac, type Signature } from "./hmac-signature.ts";
@@ -45,7 +41,6 @@ function signatureFault(headers: IncomingHttpHeaders): string | undefined {
 export const standardSignature: Signature = {
   signatures: [{ header: "webhook-signature", prefix: "v1" }],
   signatureFault,
-  // A secret that is no key matches nothing.
   verify(secret, body, headers) {
     if (!isKey(secret) || signatureFault(headers) !== undefined) return false;
     const { id, timestamp, signature = "" } = read(headers);

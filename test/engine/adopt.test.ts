@@ -4,9 +4,9 @@
  * delivery is rejected meanwhile.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { permissions } from "../../infra/edge/zone/dry-run.ts";
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
 import { clientOf } from "../fakes/cloudflare/client.ts";
+import { permissions } from "../fakes/cloudflare/permissions.ts";
 import { emptyZone, type Ruleset, type ZoneState } from "../fakes/cloudflare/zone.ts";
 import { findEngine, noEngine, patience, type Run, type Workspace } from "./engine.ts";
 import { content, custom } from "./foreign-rules.ts";

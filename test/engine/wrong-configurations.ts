@@ -3,8 +3,8 @@
  * undefined where the key is left out. The fault must name that key, unless further values name others: all that one
  * change makes wrong.
  */
-import type { Schema } from "../../infra/config/form.ts";
-import { unwrapped } from "../../infra/config/form.ts";
+import type { Schema } from "../../infra/config/faults.ts";
+import { unwrapped } from "../../infra/config/faults.ts";
 import { shape } from "../../infra/config/schema.ts";
 import { secrets } from "../fixtures.ts";
 

@@ -39,7 +39,7 @@ const floors = [
   /^service\/(builder|metrics|receiver)\/(?!main)/,
   /^service\/reporter\/(?!main)/,
   /^service\/\w+\/main\.ts$/,
-  /^infra\/(component|contract|networks)\.ts$/,
+  /^infra\/(contract|networks)\.ts$/,
   /^infra\/config\//,
   /^infra\/apply\//,
   /^infra\/host\//,

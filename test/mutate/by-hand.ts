@@ -57,7 +57,7 @@ export const byHand: readonly ByHand[] = [
   ...within("infra/edge/zone/lock.ts", "test/engine/lock.test.ts", [
     ["if (lost.length > 0) throw", "if (false) throw"],
     ['id === "" ? all : ', 'id === "" ? [] : '],
-    ["if (!isDeepStrictEqual(foreignRules(asInputs(rules)), foreignRules(carried)))", "if (false)"],
+    ["if (!isDeepStrictEqual(await foreignIn({ zoneId, id }), foreignRules(carried)))", "if (false)"],
     ["records.length > 0 ? { beforeDelete: [beforeDelete] } : {}", "{}"],
     [
       "{ hooks: { ...hooks, beforeDelete: [beforeDelete] } } : { hooks, retainOnDelete: true }",

@@ -1,6 +1,6 @@
 /**
  * `npm run mutate`: changes the sources in one place at a time and runs the tests, to find what no test notices.
- * - `npm run mutate -- service/receiver infra/apply/diff.ts` changes these only,
+ * - `npm run mutate -- service/receiver infra/apply/reconcile.ts` changes these only,
  * - `npm run mutate -- --changed` only lines that differ from main,
  * - without arguments it changes everything, which takes hours.
  * `--sample 5` tries one in five mutants. `--quick` leaves out mutants of constants, each of which needs all tests of its
@@ -33,7 +33,7 @@ if (sample !== undefined) process.env.PUSHGATE_SAMPLE = sample;
 
 const git = (...command: string[]) => execFileSync("git", command, { encoding: "utf8" });
 
-/** A file, with the lines to mutate where not all are: `infra/apply/diff.ts:3-8`. */
+/** A file, with the lines to mutate where not all are: `infra/apply/reconcile.ts:3-8`. */
 type Place = string;
 const fileOf = (place: Place) => place.replace(/:.*/, "");
 

@@ -1,8 +1,7 @@
 /** What init needs to know: its questions with their usual answers, and how they are answered. */
 import * as v from "valibot";
 import { gitHostAt, published } from "../../config/derived.ts";
-import { formOf, type Schema, unwrapped } from "../../config/form.ts";
-import { found } from "../../config/found.ts";
+import { formOf, found, type Schema, unwrapped } from "../../config/faults.ts";
 import { shape } from "../../config/schema.ts";
 import { hasTerminal, prompted, UserError } from "../stack.ts";
 

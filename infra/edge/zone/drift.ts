@@ -1,7 +1,4 @@
-/**
- * What differs at Cloudflare, in words: rule, property, before and after. The preview of a ruleset lists positions in a
- * list, and outputs that every write changes; which rule was switched off is lost in that.
- */
+/** What differs at Cloudflare, in words: rule, property, before and after. A preview of a ruleset lists positions instead. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { hookHostnames } from "../../config/derived.ts";
@@ -23,40 +20,39 @@ function shortened(value: unknown, other: unknown): string {
   return `${from > 0 ? "…" : ""}${text.slice(from, from + 80)}${from + 80 < text.length ? "…" : ""}`;
 }
 
-function ruleDrift(live: Rule, ours: Rule): string[] {
-  const [is, wanted] = [live, ours].map((rule) => ({ ...defaults, ...rule }) as Record<string, unknown>);
-  return Object.keys(wanted!)
-    .filter((key) => !isDeepStrictEqual(is![key], wanted![key]))
+function ruleDrift(live: Rule | undefined, ours: Rule): string[] {
+  if (live === undefined) return [`${ours.ref}: is missing`];
+  const is: Record<string, unknown> = { ...defaults, ...live };
+  return Object.entries({ ...defaults, ...ours })
+    .filter(([key, wanted]) => !isDeepStrictEqual(is[key], wanted))
     .map(
-      (key) =>
-        `${ours.ref}: ${key} is ${shortened(is![key], wanted![key])}, declared ${shortened(wanted![key], is![key])}`,
+      ([key, wanted]) => `${ours.ref}: ${key} is ${shortened(is[key], wanted)}, declared ${shortened(wanted, is[key])}`,
     );
 }
 
-/** Of one phase: the live rules against those that pushgate declares. */
 export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): string[] {
-  const found = new Map(live.map((rule) => [rule.ref, rule]));
-  const surplus = live.filter((rule) => isOurs(rule) && !ours.some(({ ref }) => ref === rule.ref));
-  const differing = ours.flatMap((rule) => {
-    const now = found.get(rule.ref);
-    return now === undefined ? [`${rule.ref}: is missing`] : ruleDrift(now, rule);
-  });
-  const refs = (rules: readonly Rule[]) => rules.map(({ ref }) => ref);
-  const [is, wanted] = [refs(live), refs(merged(phase, ours, live))];
-  const moved = isDeepStrictEqual(is.toSorted(), wanted.toSorted()) && !isDeepStrictEqual(is, wanted);
+  const [is, wanted] = [live, merged(phase, ours, live)].map((rules) => rules.map(({ ref }) => ref));
+  const moved = isDeepStrictEqual(is!.toSorted(), wanted!.toSorted()) && !isDeepStrictEqual(is, wanted);
   return [
-    ...differing,
-    ...surplus.map(({ ref }) => `${ref}: is not declared any more`),
-    ...(moved ? [`the order is ${is.join(", ")}, declared ${wanted.join(", ")}`] : []),
+    ...ours.flatMap((rule) =>
+      ruleDrift(
+        live.findLast(({ ref }) => ref === rule.ref),
+        rule,
+      ),
+    ),
+    ...live
+      .filter((rule) => isOurs(rule) && !wanted!.includes(rule.ref))
+      .map(({ ref }) => `${ref}: is not declared any more`),
+    ...(moved ? [`the order is ${is!.join(", ")}, declared ${wanted!.join(", ")}`] : []),
   ].map((text) => `${phases[phase].name}: ${text}`);
 }
 
 /** Prints each difference; a change of the configuration is one, too. Nothing before the first `up` and for a removal. */
-export function reportDrift(settings: Settings, live: LiveZone): void {
-  const first = !phaseNames.some((name) => live.phases[name].rules.some(isOurs));
-  if (first || hookHostnames(settings).length === 0) return;
+export function reportDrift(settings: Settings, { phases: live, botFightMode }: LiveZone): void {
+  const isFirst = !phaseNames.some((name) => live[name].rules.some(isOurs));
+  if (isFirst || hookHostnames(settings).length === 0) return;
   const ours = rulesOf(settings);
-  const ofRules = phaseNames.flatMap((name) => phaseDrift(name, live.phases[name].rules, ours[name]));
-  const ofBots = live.botFightMode === true ? ["Bot Fight Mode: is on, declared off"] : [];
+  const ofRules = phaseNames.flatMap((name) => phaseDrift(name, live[name].rules, ours[name]));
+  const ofBots = botFightMode === true ? ["Bot Fight Mode: is on, declared off"] : [];
   for (const text of [...ofRules, ...ofBots]) void pulumi.log.info(text);
 }

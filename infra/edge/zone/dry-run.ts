@@ -1,36 +1,16 @@
-/**
- * What a preview checks at Cloudflare before `up` writes: it reads each endpoint that `up` uses, and sends each ruleset
- * that would change with `dry_run=true`, so that Cloudflare checks permissions, quotas, fields and plan. DNS, certificates
- * and bot management have no dry run: only `up` shows whether the token may write them.
- */
+/** What a preview tries before `up` writes (decision 009). Permissions are named as on the dashboard's page for tokens. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
-import { allHostnames, hookHostnames } from "../../config/derived.ts";
+import { allHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { ApiError, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
-import { botSettings } from "../bots.ts";
 import { rulesOf } from "./fits.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
-import { foreignRules, isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
+import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
-/** Permissions as the dashboard's page for tokens names them. Its Edit is the API's Write, and includes Read. */
-const [dns, certificates, bots] = ["DNS", "SSL and Certificates", "Bot Management"] as const;
-
-/** All that `up` needs; README lists the same. */
-export const permissions = ({ edge }: Pick<Settings, "edge">): string[] => [
-  "Zone Read",
-  ...[dns, certificates, ...new Set(phaseNames.map((name) => phases[name].permission))].map((name) => `${name} Edit`),
-  // The free plan's setting is always read, and written if the operator chose so.
-  ...(edge.plan === "free" ? [`${bots} ${botSettings(edge) === undefined ? "Read" : "Edit"}`] : []),
-];
-
-/** Cloudflare's answer says how many rules or characters are too many. */
-const smaller = "If there are too many rules, remove some of the zone's own or choose a larger plan.";
-const smallerBy: Readonly<Record<PhaseName, string>> = {
-  custom: `${smaller} If an expression is too long, write fewer, wider ranges in hooks[].sources.`,
-  origin: `${smaller} Hosts with the same originPort take one rule together.`,
-  config: smaller,
-};
+const smaller =
+  "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort " +
+  "take one rule together. If an expression is too long, write fewer, wider ranges in hooks[].sources.";
 
 function fault(what: string, permission: string, error: unknown, otherwise: string): string[] {
   if (!(error instanceof ApiError)) throw error;
@@ -39,90 +19,46 @@ function fault(what: string, permission: string, error: unknown, otherwise: stri
   return [`${what}: ${error.message}. ${remedy}`];
 }
 
-const unread =
-  (what: string, permission: string, { name }: LiveZone) =>
-  (error: unknown): string[] =>
-    fault(
-      `the ${what} of ${name} cannot be read`,
-      permission,
-      error,
-      "Check the connection to Cloudflare and run it again.",
-    );
-
-function readFaults(api: CloudflareApi, zone: LiveZone): Promise<string[]>[] {
-  const read = (what: string, path: string): Promise<string[]> =>
-    api.get(path).then(() => [], unread(what, certificates, zone));
-  return [
-    read("origin certificates", `certificates?zone_id=${zone.id}`),
-    read("client certificates", `zones/${zone.id}/origin_tls_client_auth/hostnames/certificates`),
-  ];
-}
-
 /** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
-async function dnsFaults(api: CloudflareApi, zone: LiveZone, hostnames: readonly string[]): Promise<string[]> {
-  try {
-    const cnames = await api.list<{ name: string; content: string }>(`zones/${zone.id}/dns_records?type=CNAME`);
-    return cnames
-      .filter(({ name }) => hostnames.includes(name))
-      .map(
-        ({ name, content }) =>
-          `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
-          "npx pulumi up, which makes the name lead to the hosts.",
-      );
-  } catch (error) {
-    return unread("DNS records", dns, zone)(error);
-  }
-}
-
-/** The hostnames of hosts that are not absent and of sites, each with its key. */
-const declaredNames = ({ hosts, hooks }: Settings): [key: string, hostname: string][] => [
-  ...hosts.flatMap(({ hostname, state }, i): [string, string][] =>
-    state === "absent" ? [] : [[`hosts[${i}].hostname`, hostname]],
-  ),
-  ...hooks.flatMap(({ site }, i): [string, string][] =>
-    site?.hostname === undefined ? [] : [[`hooks[${i}].site.hostname`, site.hostname]],
-  ),
-];
-
-/**
- * Cloudflare's universal certificate covers the zone and one label below it. A deeper name needs another one, without
- * which each delivery ends in a failed TLS handshake. An unreadable list is reported by `readFaults`.
- */
-async function certificateFaults(api: CloudflareApi, settings: Settings, { id, name }: LiveZone): Promise<string[]> {
-  const belowZone = (hostname: string): string =>
-    hostname.endsWith(`.${name}`) ? hostname.slice(0, -name.length - 1) : "";
-  const deeper = declaredNames(settings).filter(([, hostname]) => belowZone(hostname).includes("."));
-  if (deeper.length === 0) return [];
-  // Active ones: Cloudflare lists others only with status=all.
-  type Pack = { readonly hosts: readonly string[] };
-  const packs = await api.list<Pack>(`zones/${id}/ssl/certificate_packs`).catch(() => undefined);
-  const covered = packs?.flatMap(({ hosts }) => hosts);
-  return deeper
-    .filter(([, hostname]) => !(covered ?? [hostname]).some((one) => one === hostname || one === wildcardOf(hostname)))
+type Cname = { readonly name: string; readonly content: string };
+const cnameFaults = (hostnames: readonly string[], cnames: readonly Cname[]): string[] =>
+  cnames
+    .filter(({ name }) => hostnames.includes(name))
     .map(
-      ([key, hostname]) =>
-        `pushgate:${key} is "${hostname}", which no certificate of the zone covers: the universal one covers one label ` +
-        `below ${name}. Use a name such as ${belowZone(hostname).replaceAll(".", "-")}.${name}, or ` +
-        `order an advanced certificate for ${wildcardOf(hostname)} in Cloudflare's dashboard.`,
+      ({ name, content }) =>
+        `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
+        "npx pulumi up, which makes the name lead to the hosts.",
     );
-}
 
 const wildcardOf = (hostname: string): string => hostname.replace(/^[^.]+/, "*");
 
-/** A rule as the API returns it, with what it computes. */
+/** A name two labels below the zone needs a certificate, without which each delivery ends in a failed TLS handshake. */
+async function certificateFaults(api: CloudflareApi, { id, name }: LiveZone, hostnames: readonly string[]) {
+  const belowZone = (hostname: string): string => hostname.slice(0, -name.length - 1);
+  const deeper = hostnames.filter((hostname) => belowZone(hostname).includes("."));
+  if (deeper.length === 0) return [];
+  // Active ones: Cloudflare lists others only with status=all.
+  const packs = await api
+    .list<{ readonly hosts: readonly string[] }>(`zones/${id}/ssl/certificate_packs`)
+    .catch(() => undefined);
+  const covered = packs?.flatMap(({ hosts }) => hosts) ?? deeper;
+  return deeper
+    .filter((hostname) => !covered.includes(hostname) && !covered.includes(wildcardOf(hostname)))
+    .map(
+      (hostname) =>
+        `${hostname} has no certificate of the zone: the universal one covers one label below ${name}. Use a name such as ` +
+        `${belowZone(hostname).replaceAll(".", "-")}.${name}, or order an advanced certificate for ` +
+        `${wildcardOf(hostname)} in Cloudflare's dashboard.`,
+    );
+}
+
 type ApiRule = Rule & { readonly version: unknown; readonly last_updated: unknown; readonly categories?: unknown };
 
-/** In the API's spelling. */
 const asSent = ({ actionParameters, ...rule }: Rule): Rule =>
   ({ ...rule, ...(actionParameters && { action_parameters: actionParameters }) }) as Rule;
 
 /** The zone's own rules are sent as the API returned them, so that a rejection is about pushgate's. */
-async function writeFaults(
-  api: CloudflareApi,
-  name: PhaseName,
-  ours: readonly Rule[],
-  zone: LiveZone,
-): Promise<string[]> {
+async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly Rule[], zone: LiveZone) {
   const { id, name: title, description } = zone.phases[name];
   const { phase, permission, name: what } = phases[name];
   const path = `zones/${zone.id}/rulesets`;
@@ -135,22 +71,32 @@ async function writeFaults(
     return [];
   } catch (error) {
     const rejected = `the ${what} that \`up\` would write to ${zone.name} are rejected by Cloudflare`;
-    return fault(rejected, permission, error, smallerBy[name]);
+    return fault(rejected, permission, error, smaller);
   }
 }
 
 /** All reasons why an `up` would fail at Cloudflare, as far as they can be known before it writes. */
 export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<string[]> {
-  if (hookHostnames(settings).length === 0) return [];
+  const names = allHostnames(settings);
+  if (names.length === 0) return [];
   const declared = rulesOf(settings);
   const changes = (name: PhaseName): boolean => {
     const { rules } = zone.phases[name];
     return declared[name].length > 0 && !isDeepStrictEqual(rules, merged(name, declared[name], rules));
   };
+  const again = "Check the connection to Cloudflare and run it again.";
+  const unread = (what: string, permission: string) => (error: unknown) =>
+    fault(`the ${what} of ${zone.name} cannot be read`, permission, error, again);
+  const inZone = `zones/${zone.id}`;
   const faults = [
-    ...readFaults(api, zone),
-    dnsFaults(api, zone, allHostnames(settings)),
-    certificateFaults(api, settings, zone),
+    api.get(`certificates?zone_id=${zone.id}`).then(() => [], unread("origin certificates", "SSL and Certificates")),
+    api
+      .get(`${inZone}/origin_tls_client_auth/hostnames/certificates`)
+      .then(() => [], unread("client certificates", "SSL and Certificates")),
+    api
+      .list<Cname>(`${inZone}/dns_records?type=CNAME`)
+      .then((cnames) => cnameFaults(names, cnames), unread("DNS records", "DNS")),
+    certificateFaults(api, zone, names),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];
   return (await Promise.all(faults)).flat();
@@ -166,12 +112,4 @@ export async function tryOut(access: CloudflareAccess | undefined, settings: Set
     );
   const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
   if (faults.length > 0) throw new CloudflareError(faults);
-  const first = !phaseNames.some((name) => zone.phases[name].rules.some(isOurs));
-  if (hookHostnames(settings).length === 0 || !first) return;
-  const withoutDryRun = [dns, certificates, bots].map((name) => `${name} Edit`);
-  const unknown = permissions(settings).filter((one) => withoutDryRun.includes(one));
-  void pulumi.log.info(
-    `the token may write the rules and read the rest. Whether it has ${unknown.join(", ")} is known only when \`up\` ` +
-      "writes, as Cloudflare has no dry run for those.",
-  );
 }

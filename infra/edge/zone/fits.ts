@@ -1,13 +1,12 @@
 /** What must hold in the live zone before anything is written to it. dry-run.ts checks quotas. */
 import * as pulumi from "@pulumi/pulumi";
 import { hookHostnames } from "../../config/derived.ts";
-import type { Plan, Settings } from "../../config/settings.ts";
+import type { Settings } from "../../config/settings.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, isOurs, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
-/** pushgate's rules, by phase. */
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
   custom: customRules(settings),
   origin: originRules(settings),
@@ -16,8 +15,8 @@ export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
 
 function planFaults({ edge: { plan } }: Settings, live: LiveZone): string[] {
   if (live.plan === (plan === "enterprise-bots" ? "enterprise" : plan)) return [];
-  const known: readonly string[] = ["free", "pro", "business", "enterprise"] satisfies Plan[];
-  const wanted = known.includes(live.plan) ? `plan: ${live.plan}` : "the plan whose features it shares";
+  const isKnown = ["free", "pro", "business", "enterprise"].includes(live.plan);
+  const wanted = isKnown ? `plan: ${live.plan}` : "the plan whose features it shares";
   return [
     `pushgate:edge.plan is ${plan}, but the zone ${live.name} is on ${live.plan}, and the plan decides what a rule can ` +
       `skip. Write ${wanted}, or check that zone and token are the right ones.`,
@@ -36,13 +35,17 @@ function botFaults({ edge }: Settings, live: LiveZone): string[] {
 
 /** The provider has no field for some settings of the API, and would write a rule back without them. */
 function lossFaults(live: LiveZone): string[] {
-  const emptied = ({ action, actionParameters }: Rule) =>
+  const isEmptied = ({ action, actionParameters }: Rule) =>
     ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
-  const fault = (name: PhaseName, rule: Rule) =>
-    `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the Pulumi ` +
-    'provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".';
-  const damaged = (name: PhaseName) => foreignRules(live.phases[name].rules).filter(emptied);
-  return phaseNames.flatMap((name) => damaged(name).map((rule) => fault(name, rule)));
+  return phaseNames.flatMap((name) =>
+    foreignRules(live.phases[name].rules)
+      .filter(isEmptied)
+      .map(
+        (rule) =>
+          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the Pulumi ` +
+          'provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
+      ),
+  );
 }
 
 /** Only a rule that would be damaged may stop a removal. */
@@ -51,10 +54,7 @@ export const edgeFaults = (settings: Settings, live: LiveZone): string[] => [
   ...lossFaults(live),
 ];
 
-/**
- * Throws CloudflareError. Warns of a ruleset that the stack may have to adopt: a phase takes one, so creating a second fails
- * (20217), and only the state knows whether the stack holds the existing one, which a program cannot read.
- */
+/** Throws CloudflareError. Warns of a ruleset that the stack may have to adopt: only the state knows, which it cannot read. */
 export function assertFits(settings: Settings, live: LiveZone): void {
   const faults = edgeFaults(settings, live);
   if (faults.length > 0) throw new CloudflareError(faults);

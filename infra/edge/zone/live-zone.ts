@@ -1,22 +1,20 @@
 /** Reads the zone on every run, before anything is declared: its id, its plan, and the rules of the phases. */
 import type { GetZoneResult } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import { oneLine } from "../api.ts";
 import { cloudflare } from "../provider.ts";
-import { asInputs, type LivePhase, type PhaseName, phaseNames, phases } from "./phase.ts";
+import { asInputs, type LivePhase, type LivePhases, type PhaseName, phaseNames, phases } from "./phase.ts";
 
 export type LiveZone = {
   readonly id: string;
   readonly name: string;
-  /** "free", "pro", "business" or "enterprise"; Cloudflare has others for partners. */
-  readonly plan: string;
-  /** Whether Bot Fight Mode is on; absent on plans without it. */
-  readonly botFightMode?: boolean;
+  readonly plan: string; // "free", "pro", "business" or "enterprise"; Cloudflare has others for partners
+  readonly botFightMode?: boolean; // whether Bot Fight Mode is on; absent on plans without it
   /** Whether Cloudflare serves a robots.txt of its own; absent where Bot Fight Mode is. */
   readonly managedRobotsTxt?: boolean;
-  readonly phases: Readonly<Record<PhaseName, LivePhase>>;
+  readonly phases: LivePhases;
 };
 
-/** All reasons why nothing is written to Cloudflare. */
 export class CloudflareError extends pulumi.RunError {
   constructor(faults: readonly string[]) {
     const count = `${faults.length} fault${faults.length === 1 ? "" : "s"}`;
@@ -25,18 +23,14 @@ export class CloudflareError extends pulumi.RunError {
 }
 
 /** Throws CloudflareError with Cloudflare's own words. */
-async function read<T>(what: string, permission: string, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
+const read = <T>(what: string, permission: string, answer: Promise<T>): Promise<T> =>
+  answer.catch((error: unknown) => {
     if (error instanceof CloudflareError) throw error;
-    const message = error instanceof Error ? error.message : String(error);
     throw new CloudflareError([
-      `${what} cannot be read: ${message.replace(/\s+/g, " ").trim()}. Check that cloudflare:apiToken is set, ` +
-        `belongs to this zone and has the permission ${permission} Read.`,
+      `${what} cannot be read: ${oneLine(error)}. Check that cloudflare:apiToken is set, belongs to this zone and has the ` +
+        `permission ${permission} Read.`,
     ]);
-  }
-}
+  });
 
 async function livePhase(zoneId: string, id: string | undefined, name: PhaseName): Promise<LivePhase> {
   const { permission, name: title } = phases[name];
@@ -45,28 +39,23 @@ async function livePhase(zoneId: string, id: string | undefined, name: PhaseName
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-/** The zone of this name, or the fault that names the zone which the token can read, and which the name is below. */
-async function zoneNamed(name: string): Promise<GetZoneResult> {
-  const zone = (filter: string) => cloudflare.getZone({ filter: { name: filter } });
-  return read(
-    `the zone ${name}`,
-    "Zone",
-    zone(name).catch(async (error: unknown) => {
-      const labels = name.split(".");
-      const above = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
-      const found = await Promise.any(above.map((parent) => zone(parent).then(() => parent))).catch(() => undefined);
-      if (found === undefined) throw error;
-      throw new CloudflareError([
-        `pushgate:zone is "${name}", a name in the zone ${found} and no zone itself. Run: npx pulumi config set ` +
-          `pushgate:zone ${found}`,
-      ]);
-    }),
-  );
+const zoneNamed = (name: string): Promise<GetZoneResult> => cloudflare.getZone({ filter: { name } });
+
+/** Throws a fault that names the zone which the token can read, and which the name is below; else the error itself. */
+async function notFound(name: string, error: unknown): Promise<never> {
+  const labels = name.split(".");
+  const above = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
+  const found = await Promise.any(above.map((parent) => zoneNamed(parent).then(() => parent))).catch(() => undefined);
+  if (found === undefined) throw error;
+  const set = `npx pulumi config set pushgate:zone ${found}`;
+  throw new CloudflareError([
+    `pushgate:zone is "${name}", a name in the zone ${found} and no zone itself. Run: ${set}`,
+  ]);
 }
 
-/** Throws CloudflareError: no such zone, no permission, no answer. */
 export async function inspect(zone: string): Promise<LiveZone> {
-  const { id, plan } = await zoneNamed(zone);
+  const named = zoneNamed(zone).catch((error) => notFound(zone, error));
+  const { id, plan } = await read(`the zone ${zone}`, "Zone", named);
   const [listed, bots] = await Promise.all([
     read(`the rulesets of ${zone}`, "Zone WAF", cloudflare.getRulesets({ zoneId: id })),
     plan.legacyId === "free"
@@ -82,10 +71,7 @@ export async function inspect(zone: string): Promise<LiveZone> {
     id,
     name: zone,
     plan: plan.legacyId,
-    ...(bots !== undefined && {
-      botFightMode: bots.fightMode === true,
-      managedRobotsTxt: bots.isRobotsTxtManaged === true,
-    }),
-    phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LiveZone["phases"],
+    ...(bots && { botFightMode: bots.fightMode === true, managedRobotsTxt: bots.isRobotsTxtManaged === true }),
+    phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LivePhases,
   };
 }

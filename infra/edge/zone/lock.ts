@@ -1,9 +1,4 @@
-/**
- * The one place that declares rulesets, so that no write or delete of pushgate's takes a rule of the zone's own. The API
- * writes and deletes a ruleset whole and without a condition, and the program read the zone seconds ago; so Pulumi's
- * resource hooks read it again just before, and stop the write if the zone's own rules have changed. docs/decisions/010
- * has the cases and the window that is left.
- */
+/** The one place that declares rulesets, so that no write or delete takes a rule of the zone's own (decision 010). */
 import { isDeepStrictEqual } from "node:util";
 import type { Ruleset } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
@@ -12,38 +7,33 @@ import { cloudflare } from "../provider.ts";
 import type { LiveZone } from "./live-zone.ts";
 import { asInputs, foreignRules, merged, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
-/**
- * The delete hook's name, and all that `pulumi destroy` prints when the engine refuses it for a state that holds the
- * hook. Existing states hold this text, and the engine deletes nothing whose hook is not registered: never change it.
- */
+/** The delete hook's name, which `pulumi destroy` prints. Existing states hold this text: never change it. */
 const leave = "leave by `state: absent` on every host and `pulumi up`, which takes only what is pushgate's";
 
 type Keeper = ReturnType<typeof keeper>;
 
-async function assertNothingLost(rulesets: readonly { readonly zoneId: string; readonly id: string }[]): Promise<void> {
-  const live = await Promise.all(rulesets.map((one) => cloudflare.getRuleset(one)));
-  const lost = live.flatMap(({ rules }) => foreignRules(asInputs(rules)));
-  if (lost.length > 0) throw new Error(`the zone's own rules would be deleted, too: ${quoted(lost)}`);
-}
+const foreignIn = async (ruleset: { readonly zoneId: string; readonly id: string }): Promise<Rule[]> =>
+  foreignRules(asInputs((await cloudflare.getRuleset(ruleset)).rules));
 
 /** Registers the delete hook on every run, as a ruleset that has left the program still names it. */
 export function keeper({ id: zoneId, phases: live }: LiveZone) {
   const all = phaseNames.flatMap((name) => live[name].id ?? []).map((id) => ({ zoneId, id }));
-  /** Stops the deletion of a ruleset that has rules of the zone's own. */
   const beforeDelete = new pulumi.ResourceHook(
     leave,
     // The lock has no id and covers all rulesets. A ruleset of a former zone is read in that zone.
-    ({ id, oldInputs }) => assertNothingLost(id === "" ? all : [{ zoneId: oldInputs?.zoneId ?? zoneId, id }]),
+    async ({ id, oldInputs }) => {
+      const rulesets = id === "" ? all : [{ zoneId: oldInputs?.zoneId ?? zoneId, id }];
+      const lost = (await Promise.all(rulesets.map(foreignIn))).flat();
+      if (lost.length > 0) throw new Error(`the zone's own rules would be deleted, too: ${quoted(lost)}`);
+    },
     { onDryRun: true },
   );
-  /** Stops an update if the zone's own rules are no longer those that the program read. */
   const beforeUpdate = (phase: PhaseName): pulumi.ResourceHookBinding => {
     const { id, rules: carried } = live[phase];
     // `up` creates it then, which the API rejects if the zone has one by now.
     if (id === undefined) return {};
     const hook = new pulumi.ResourceHook(`a last look at the ${phases[phase].name}`, async () => {
-      const { rules } = await cloudflare.getRuleset({ zoneId, id });
-      if (!isDeepStrictEqual(foreignRules(asInputs(rules)), foreignRules(carried)))
+      if (!isDeepStrictEqual(await foreignIn({ zoneId, id }), foreignRules(carried)))
         throw new Error(
           "the zone's own rules were changed during this run, and nothing was written. Run npx pulumi up again.",
         );
@@ -72,25 +62,18 @@ export function ruleset(
   return new cloudflare.Ruleset(phases[phase].name, args, { ...opts, ...kept });
 }
 
-/**
- * A destroy deletes the last resource first, and the DNS records come after the rulesets: they, and with them every
- * delivery, would be gone when a ruleset's hook stops it. The lock comes after the records, and its hook covers all
- * rulesets. Without records there is nothing left to keep.
- */
+/** A destroy deletes the last resource first, so the lock comes after the DNS records; its hook covers all rulesets. */
 export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[], parent: pulumi.Resource): void {
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
   const opts = { parent, dependsOn: [...records], hooks };
   new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
 }
 
-type Locked = { readonly host: Pick<Host, "name" | "state">; readonly component: pulumi.Resource };
-
-/**
- * A host on which pushgate stays must not be forgotten: it would keep everything. So each present host has a lock, whose
- * deletion fails unless the host is declared absent or lost. Like the lock above it comes after the records. The program
- * registers the hook on every run, as only a state still names a host that was removed.
- */
-export function lockHosts(hosts: readonly Locked[], records: readonly pulumi.Resource[]): void {
+/** A forgotten host would keep everything. Registered on every run: only a state names a host that was removed. */
+export function lockHosts(
+  hosts: readonly { readonly host: Pick<Host, "name" | "state">; readonly component: pulumi.Resource }[],
+  records: readonly pulumi.Resource[],
+): void {
   const stays = new pulumi.ResourceHook(
     "a host leaves by `state: absent`",
     ({ name }) => {

@@ -1,12 +1,8 @@
-/**
- * A zone has one ruleset for each phase, and an update replaces all of its rules. So pushgate's rules and the zone's own
- * are read and written together.
- */
+/** An update replaces all rules of a phase, so pushgate's and the zone's own are read and written together. */
 
 /** A rule as the provider takes it. The zone's own may have fields beyond these. */
 export type Rule = {
-  /** Keeps the rule's id through edits and a new order, and names the rule in Security Events. */
-  readonly ref: string;
+  readonly ref: string; // keeps the rule's id through edits and a new order, and names the rule in Security Events
   readonly action: string;
   readonly expression: string;
   readonly enabled: boolean;
@@ -16,11 +12,8 @@ export type Rule = {
 };
 
 /**
- * The first custom rule that decides wins, so pushgate's come first: a challenge of the zone's own would stop a delivery
- * before the skip. In the other two phases the last rule that matches wins (developers.cloudflare.com/rules/origin-rules/
- * faq), so pushgate's come last: a zone-wide `ssl: flexible` would override them.
- *
- * `name` is the resource's name and the word in messages; `permission` is the token's, to read and write it.
+ * The first custom rule that decides wins, and in the other two phases the last one
+ * (developers.cloudflare.com/rules/origin-rules/faq). `name` is the resource's name and the word in messages.
  */
 export const phases = {
   custom: { phase: "http_request_firewall_custom", name: "custom rules", ours: "first", permission: "Zone WAF" },
@@ -30,30 +23,24 @@ export const phases = {
 export type PhaseName = keyof typeof phases;
 export const phaseNames = Object.keys(phases) as PhaseName[];
 
-/** What a zone has in one phase now. */
 export type LivePhase = {
-  /** The ruleset's id; absent if the zone has none. */
-  readonly id?: string;
-  /** Kept, as another name would replace the ruleset and leave a moment without rules. */
-  readonly name: string;
+  readonly id?: string; // the ruleset's id; absent if the zone has none
+  readonly name: string; // kept, as another name would replace the ruleset and leave a moment without rules
   readonly description: string;
   /** All rules, pushgate's included, as inputs: `up` changes nothing if they equal what it declares. */
   readonly rules: readonly Rule[];
 };
+export type LivePhases = Readonly<Record<PhaseName, LivePhase>>;
 
 /** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
 export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
 
 export const prefix = "pushgate_";
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
-/** The zone's own among these. */
 export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
-/** `"office", "api"`, for messages. */
 export const quoted = (rules: readonly Rule[]): string =>
   rules.map(({ description, ref }) => `"${description || ref}"`).join(", ");
-
-const computed = new Set(["id", "version", "lastUpdated", "categories"]);
 
 /** The provider reads what is not set as null, an empty list, or an object of nothing else. */
 function withoutUnset(value: unknown): unknown {
@@ -66,14 +53,10 @@ function withoutUnset(value: unknown): unknown {
   return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
-/** Rules as the provider reads them -> inputs that leave them as they are. */
+/** Rules as the provider reads them, with what it computes -> inputs that leave them as they are. */
 export const asInputs = (live: readonly object[] = []): Rule[] =>
-  live
-    .map((rule) => Object.fromEntries(Object.entries(rule).filter(([key]) => !computed.has(key))))
-    .map((rule) => withoutUnset(rule) as Rule);
+  live.map((rule) => withoutUnset({ ...rule, id: null, version: null, lastUpdated: null, categories: null }) as Rule);
 
 /** In the order they run: the live rules of a phase, with these in place of pushgate's. */
-export function merged(phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] {
-  const foreign = foreignRules(live);
-  return phases[phase].ours === "first" ? [...ours, ...foreign] : [...foreign, ...ours];
-}
+export const merged = (phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] =>
+  phases[phase].ours === "first" ? [...ours, ...foreignRules(live)] : [...foreignRules(live), ...ours];

@@ -1,12 +1,8 @@
-/**
- * Bitbucket's APIs. Cloud: developer.atlassian.com/cloud/bitbucket/rest, which shows whether a webhook has a secret. Data
- * Center: developer.atlassian.com/server/bitbucket/rest, which shows the secret itself; pushgate reads only whether there
- * is one. Data Center's test carries no signature (runatlantis/atlantis#474).
- */
+/** developer.atlassian.com/{cloud,server}/bitbucket/rest. Data Center signs no test (runatlantis/atlantis#474). */
 import { createHash } from "node:crypto";
 import { objectOf } from "../payload.ts";
 import type { Repository } from "../repository.ts";
-import { type Api, type BuildResult, eventsOf, onOrOff, segments, textOf, withParameter } from "./api.ts";
+import { type Api, type BuildResult, eventsOf, onOrOff, segments, setOrNone, textOf, withParameter } from "./api.ts";
 
 const common = {
   variable: () => "BITBUCKET_TOKEN",
@@ -34,16 +30,11 @@ export const bitbucket: Api = {
       events: eventsOf(events),
       active: onOrOff(active),
       "TLS verification": onOrOff(skip_cert_verification !== true),
-      secret: secret_set === true ? "set" : "none",
+      secret: setOrNone(secret_set),
     }),
     wanted: () => settings("repo:push"),
     configuration: ({ url, secret }) => ({
-      description: "pushgate",
-      url,
-      active: true,
-      skip_cert_verification: false,
-      secret,
-      events: ["repo:push"],
+      ...{ description: "pushgate", url, secret, events: ["repo:push"], active: true, skip_cert_verification: false },
     }),
     change: "PUT",
     lacks: ["Bitbucket Cloud has no API for tests and for its delivery history: its page has both."],
@@ -80,16 +71,12 @@ export const bitbucketDataCenter: Api = {
       events: eventsOf(events),
       active: onOrOff(active),
       ...(typeof sslVerificationRequired === "boolean" && { "TLS verification": onOrOff(sslVerificationRequired) }),
-      secret: textOf(objectOf(configuration).secret) === "" ? "none" : "set",
+      secret: setOrNone(objectOf(configuration).secret),
     }),
     wanted: () => settings("repo:refs_changed"),
     configuration: ({ url, secret }) => ({
-      name: "pushgate",
-      url,
-      active: true,
-      events: ["repo:refs_changed"],
+      ...{ name: "pushgate", url, events: ["repo:refs_changed"], active: true, sslVerificationRequired: true },
       configuration: { secret },
-      sslVerificationRequired: true,
     }),
     change: "PUT",
     lacks: [

@@ -1,13 +1,12 @@
 /**
- * The API of Gitea and Forgejo, `repos/{owner}/{repo}` of their Swagger pages, and of Gogs, gogs.io/api-reference. It
- * shows no secret. A PATCH of Gitea and Forgejo resets the events, the branch filter and the authorization header that
- * it does not name. A PATCH of Gogs keeps the former secret, so that a new webhook takes the former one's place there.
+ * Swagger pages of Gitea and Forgejo; gogs.io/api-reference. They show no secret. A PATCH resets what it does not name; that
+ * of Gogs keeps the former secret, so that a new webhook takes the former one's place there.
  */
 import { listOf, objectOf } from "../payload.ts";
 import { type Api, eventsOf, onOrOff, segments, textOf, type WebhookApi, withParameter } from "./api.ts";
 import { github } from "./github.ts";
 
-const page = 50;
+const page = 50; // webhooks
 
 const family = (
   name: string,
@@ -16,7 +15,6 @@ const family = (
   lacks: readonly string[] = [],
 ): Api => ({
   base: ({ origin, names }) => {
-    // Of a server whose pages are below a path.
     const prefix = segments(["", ...names.slice(0, -2)]);
     return `${origin}${prefix}/api/v1/repos/${segments(names.slice(-2))}`;
   },
@@ -39,9 +37,7 @@ const family = (
     }),
     wanted: () => ({ "content type": "json", events: "push", active: "on", branches: "all" }),
     configuration: ({ url, secret }) => ({
-      active: true,
-      events: ["push"],
-      config: { url, content_type: "json", secret },
+      ...{ active: true, events: ["push"], config: { url, secret, content_type: "json" } },
     }),
     made: { type: name.toLowerCase() },
     ...webhooks,
@@ -56,7 +52,6 @@ const likeGitea = (name: string): Api => ({
     ...github.status!,
     tokenPage: "Settings > Applications of an account that may write to this repository only",
     permission,
-    // They name no limit; this is GitLab's.
     longest: 255,
   },
 });

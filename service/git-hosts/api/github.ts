@@ -1,11 +1,8 @@
-/**
- * GitHub's API, version 2022-11-28: docs.github.com/en/rest. A webhook's secret reads as `********`, and a PATCH of `config`
- * without the secret removes it. Deliveries page by a cursor in the Link header; attempts keep the GUID.
- */
+/** GitHub's API: docs.github.com/en/rest. A webhook's secret reads as `********`; a PATCH without it removes it. */
 import { gitHosts } from "../index.ts";
 import { objectOf } from "../payload.ts";
 import type { Repository } from "../repository.ts";
-import { type Api, eventsOf, onOrOff, recordedAnswer, segments, textOf } from "./api.ts";
+import { type Api, eventsOf, onOrOff, recordedAnswer, segments, setOrNone, textOf } from "./api.ts";
 
 const isCloud = ({ host }: Repository): boolean => gitHosts.github.domains!.includes(host);
 const tokenPage = "your account's Settings > Developer settings > Fine-grained tokens, for this repository only";
@@ -14,7 +11,6 @@ export const github: Api = {
   // GitHub Enterprise Server has its API below the repository's own origin, so that no token goes elsewhere.
   base: (repository) =>
     `${isCloud(repository) ? "https://api.github.com" : `${repository.origin}/api/v3`}/repos/${segments(repository.names)}`,
-  // As GitHub's own program gh has it.
   variable: (repository) => (isCloud(repository) ? "GITHUB_TOKEN" : "GH_ENTERPRISE_TOKEN"),
   authorization: (token) => ({
     accept: "application/vnd.github+json",
@@ -32,14 +28,12 @@ export const github: Api = {
         events: eventsOf(events),
         active: onOrOff(active),
         "TLS verification": onOrOff(textOf(insecure_ssl) !== "1"),
-        secret: textOf(secret) === "" ? "none" : "set",
+        secret: setOrNone(secret),
       };
     },
     wanted: () => ({ "content type": "json", events: "push", active: "on", "TLS verification": "on", secret: "set" }),
     configuration: ({ url, secret }) => ({
-      active: true,
-      events: ["push"],
-      config: { url, content_type: "json", secret, insecure_ssl: "0" },
+      ...{ active: true, events: ["push"], config: { url, secret, content_type: "json", insecure_ssl: "0" } },
     }),
     made: { name: "web" },
     change: "PATCH",

@@ -1,29 +1,22 @@
-/**
- * GitLab's API: docs.gitlab.com/api/project_webhooks. It shows no token; GitLab 19 shows whether one is set. A changed URL
- * removes the secret token. Events are there since 17.3, `resend` since 17.4, and tests since 16.11; tests and resends
- * are limited to five a minute.
- */
+/** docs.gitlab.com/api/project_webhooks. Events since 17.3, `resend` since 17.4; five resends and tests a minute. */
 import { isMeantAsKey } from "../standard-signature.ts";
-import { type Api, headersOf, onOrOff, recordedAnswer, textOf } from "./api.ts";
+import { type Api, headersOf, onOrOff, recordedAnswer, setOrNone, textOf } from "./api.ts";
 
 const tokenPage = "Settings > Access tokens of this project";
 
 /** Each is a field `<name>_events`. */
-const otherEvents = [
-  ...["confidential_issues", "confidential_note", "deployment", "feature_flag", "issues", "job", "merge_requests"],
-  ...["note", "pipeline", "releases", "resource_access_token", "tag_push", "wiki_page"],
-];
-const fieldOf = (event: string): string => `${event}_events`;
+const otherEvents = (
+  "confidential_issues confidential_note deployment feature_flag issues job merge_requests note pipeline releases " +
+  "resource_access_token tag_push wiki_page"
+).split(" ");
 
-const present = (name: string, value: unknown) =>
-  typeof value === "boolean" ? { [name]: value ? "set" : "none" } : {};
+const present = (name: string, value: unknown) => (typeof value === "boolean" ? { [name]: setOrNone(value) } : {});
 const states = { pending: "running", success: "success", failure: "failed" } as const;
 
 export const gitlab: Api = {
   // GitLab.com serves SSH under a second name.
   base: ({ host, origin, names }) =>
     `${host === "altssh.gitlab.com" ? "https://gitlab.com" : origin}/api/v4/projects/${encodeURIComponent(names.join("/"))}`,
-  // As GitLab's own program glab has it.
   variable: () => "GITLAB_TOKEN",
   authorization: (token) => ({ "private-token": token }),
   webhooks: {
@@ -31,7 +24,7 @@ export const gitlab: Api = {
     permission: "role Maintainer, scope api",
     list: "hooks?per_page=100",
     settings: (hook) => ({
-      events: ["push", ...otherEvents].filter((event) => hook[fieldOf(event)] === true).join(", "),
+      events: ["push", ...otherEvents].filter((event) => hook[`${event}_events`] === true).join(", "),
       branches: textOf(hook.push_events_branch_filter) || "all",
       // GitLab switches a webhook off that fails often, and on again once a test arrives.
       ...(typeof hook.alert_status === "string" && { active: onOrOff(hook.alert_status === "executable") }),
@@ -49,7 +42,7 @@ export const gitlab: Api = {
     configuration: ({ url, secret }) => ({
       url,
       push_events: true,
-      ...Object.fromEntries(otherEvents.map((event) => [fieldOf(event), false])),
+      ...Object.fromEntries(otherEvents.map((event) => [`${event}_events`, false])),
       push_events_branch_filter: "",
       branch_filter_strategy: "all_branches",
       enable_ssl_verification: true,
@@ -65,7 +58,6 @@ export const gitlab: Api = {
       read: ({ id, trigger, request_headers, response_headers, response_body, response_status }) => {
         const sent = headersOf(request_headers);
         const answer = recordedAnswer(response_status, response_headers, response_body);
-        // The history itself has no time.
         const at = new Date(answer.headers.date ?? "");
         return {
           id: textOf(id),
@@ -87,8 +79,8 @@ export const gitlab: Api = {
     tokenPage,
     permission: "role Developer, scope api",
     path: (commit) => `statuses/${commit}`,
-    body: ({ state, reason, context, url }) => ({
-      ...{ state: states[state], description: reason, name: context, target_url: url },
+    body: ({ state, reason: description, context: name, url }) => ({
+      ...{ state: states[state], description, name, target_url: url },
     }),
   },
 };

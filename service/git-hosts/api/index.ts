@@ -1,7 +1,4 @@
-/**
- * The APIs of the git hosts that have one, for the command line and the reporter: receiver and builder do without. Each
- * file beside it states one family of APIs, api.ts the form of them all.
- */
+/** The APIs of the git hosts that have one, for the command line and the reporter: receiver and builder do without. */
 import type { GitHostName } from "../index.ts";
 import type { Api } from "./api.ts";
 import { bitbucket, bitbucketDataCenter } from "./bitbucket.ts";

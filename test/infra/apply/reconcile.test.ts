@@ -1,10 +1,9 @@
 /** reconcile for each kind of drift and change, the diff of a preview, and random walks over a host. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { unified } from "../../../infra/apply/diff.ts";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
-import { factLine, fileLine, sha256, strays } from "../../../infra/apply/manifest.ts";
-import { reconcile } from "../../../infra/apply/reconcile.ts";
+import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
+import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import { actions, nothingWalked, walk } from "./reconcile-walk.ts";
 
@@ -237,14 +236,15 @@ test("a fact's text says what was found, with its exit status where that is not 
   ]);
 });
 
-describe("strays", () => {
-  test("a folder on the way to a declared file is no stray", () => {
-    const declared = [{ path: "/etc/pg/tls/ca.pem" as const }];
-    expect(strays(declared, ["/etc/pg/tls", "/etc/pg/tls/ca.pem", "/etc/pg/tls.old", "/etc/pg/t"])).toEqual([
-      "/etc/pg/tls.old",
-      "/etc/pg/t",
-    ]);
-  });
+test("a folder on the way to a declared file is no stray", () => {
+  const file = { path: "/etc/pg/tls/ca.pem", text: "", mode: "0644", owner: "root:root" } as const;
+  const owned = ["/etc/pg/tls", "/etc/pg/tls/ca.pem", "/etc/pg/tls.old", "/etc/pg/t"];
+  const found = differences({ ...layer, files: [file], facts: [] }, { ...asDeclared, files: {}, owned });
+  expect(found.map(({ path, what }) => [path, what.replace(/^\S+ /, "")])).toEqual([
+    ["/etc/pg/tls/ca.pem", "is missing"],
+    ["/etc/pg/tls.old", "is not declared and will be removed"],
+    ["/etc/pg/t", "is not declared and will be removed"],
+  ]);
 });
 
 describe("unified", () => {

@@ -23,7 +23,7 @@ test("each row is of its layer, and what no row names is empty", () => {
       ["owned64", "firewall", base64("/etc/ä")],
       ["owned", "proxy", "/etc/b"],
       ["file", "/etc/a", "regular file", "644", "root:root"],
-      ["text", "/etc/a", base64("one\n")],
+      ["text64", "/etc/a", base64("one\n")],
       ["sha256", "/etc/a", hash],
       ["file", "/etc/b", "symbolic link", "777", "root:root"],
       ["fact", "firewall", 0, 0, " active \n"],

@@ -5,10 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { type HostLayer, leaving } from "../../../infra/apply/layer.ts";
+import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
 import { applyScript, fileLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { stateFolders } from "../../../infra/apply/state-folders.ts";
 import { exampleHost } from "../../fixtures.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
@@ -233,11 +232,11 @@ exec systemd-run --quiet --wait --pipe --collect --unit=$unit --property=Runtime
   });
 });
 
-describe("sendBundle", () => {
+describe("a layer with a bundle", () => {
   const bundle = { file: "../dist/receiver-abc.cjs", sha256: "a".repeat(64) };
 
-  test("redirects the local file, so that neither input holds it; both carry the layer's stamp", async () => {
-    ship.sendBundle(host, bundle, layer, inSync, {});
+  test("apply redirects the local file, so that neither input holds it; both carry the layer's stamp", async () => {
+    ship.apply(host, layer, inSync, {}, bundle);
     const { inputs: sent } = await until("web1-firewall-file");
     const { inputs: installed } = await until("web1-firewall");
     expect(sent).toEqual({
@@ -253,9 +252,9 @@ describe("sendBundle", () => {
     expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
-  test("sends the file before it installs it", async () => {
+  test("apply sends the file before it installs it", async () => {
     const options = await allOptionsOf((parent) => {
-      ship.sendBundle(host, bundle, layer, inSync, { parent });
+      ship.apply(host, layer, inSync, { parent }, bundle);
       ship.apply(host, { ...layer, name: "guard" }, { ...inSync, name: "guard" }, { parent });
     }, 3);
     expect(options.map(({ dependsOn }) => dependsOn !== undefined)).toEqual([false, true, false]);
@@ -267,13 +266,13 @@ describe("sendBundle", () => {
     expect(leaving({ ...layer, facts: [{ name: "a", read: ":", want: "" }] })).toEqual({ ...layer, ...gone });
   });
 
-  test("sends nothing to a host that the layer leaves", async () => {
-    ship.sendBundle({ ...host, name: "web3" }, bundle, leaving(layer), inSync, {});
+  test("apply sends nothing to a host that the layer leaves", async () => {
+    ship.apply({ ...host, name: "web3" }, leaving(layer), inSync, {}, bundle);
     expect((await until("web3-firewall-file")).inputs.create).toBe("true");
   });
 
-  test("sends a bundle again that was changed on the host", async () => {
-    ship.sendBundle(host, bundle, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {});
+  test("apply sends a bundle again that was changed on the host", async () => {
+    ship.apply(host, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {}, bundle);
     const { inputs } = await until("web1-firewall-file");
     expect(inputs.create).not.toBe(ship.receiveCommand(host, bundle.sha256, "0123456789ab"));
   });
@@ -336,7 +335,7 @@ describe("secrets", () => {
       ship.applySecrets(
         host,
         { name: "secrets", timeout: 60 },
-        pulumi.secret({ script: "echo hidden", drift: ["differs: site"], inSync: false }),
+        pulumi.secret({ script: "echo hidden", stamp: "", drift: ["differs: site"], inSync: false }),
         { parent },
       ),
     );

@@ -7,7 +7,6 @@ import {
   hookHostnames,
   isOutside,
   isReported,
-  knownAs,
   namesOf,
   reportPorts,
   servedSites,
@@ -81,26 +80,15 @@ test.each([
 ])("%s is outside of the zone %s: %s", (name, zone, outside) => expect(isOutside(name, zone)).toBe(outside));
 
 test.each([
-  ["https://github.com/a/b.git", { ssh: false, host: "github.com", port: 443 }, "github", "[github.com]:443"],
-  [
-    "https://u@codeberg.org:8443/a/b",
-    { ssh: false, host: "codeberg.org", port: 8443 },
-    "forgejo",
-    "[codeberg.org]:8443",
-  ],
-  ["ssh://git@git.example.net/a/b", { ssh: true, host: "git.example.net", port: 22 }, undefined, "git.example.net"],
-  [
-    "ssh://git@git.example.net:2222/a",
-    { ssh: true, host: "git.example.net", port: 2222 },
-    undefined,
-    "[git.example.net]:2222",
-  ],
-  ["git@gitlab.com:a/https://b/c.git", { ssh: true, host: "gitlab.com", port: 22 }, "gitlab", "gitlab.com"],
-  ["nothing", { ssh: true, host: "", port: 22 }, undefined, ""],
-])("the repository %s lies at %j", (repository, remote, gitHost, known) => {
+  ["https://github.com/a/b.git", { ssh: false, host: "github.com", port: 443 }, "github"],
+  ["https://u@codeberg.org:8443/a/b", { ssh: false, host: "codeberg.org", port: 8443 }, "forgejo"],
+  ["ssh://git@git.example.net/a/b", { ssh: true, host: "git.example.net", port: 22 }, undefined],
+  ["ssh://git@git.example.net:2222/a", { ssh: true, host: "git.example.net", port: 2222 }, undefined],
+  ["git@gitlab.com:a/https://b/c.git", { ssh: true, host: "gitlab.com", port: 22 }, "gitlab"],
+  ["nothing", { ssh: true, host: "", port: 22 }, undefined],
+])("the repository %s lies at %j", (repository, remote, gitHost) => {
   expect(repositoryOf(repository)).toMatchObject(remote);
   expect(gitHostAt(repository)).toBe(gitHost);
-  expect(knownAs(remote)).toBe(known);
 });
 
 const own = (name: string, source = name): Hook => ({ ...example.hooks[1]!, name, sources: [source] });

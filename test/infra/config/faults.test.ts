@@ -1,11 +1,9 @@
-/** How faults are counted, folded and quoted, and which known key a misspelt one stands for. */
+/** How faults are counted and quoted, and which known key a misspelt one stands for. */
 import * as v from "valibot";
 import { expect, test } from "vitest";
-import { checkShape, SettingsError } from "../../../infra/config/faults.ts";
-import { found } from "../../../infra/config/found.ts";
+import { checkShape, found, SettingsError } from "../../../infra/config/faults.ts";
 
 const fault = (key: string, says = "is wrong. Correct it.") => ({ key, says });
-const keys = (count: number) => Array.from({ length: count }, (_, i) => fault(`hosts[${i}].name`));
 
 test("one fault is one, and each line has its key with the program's prefix", () => {
   expect(new SettingsError([fault("zone")]).message).toBe(
@@ -15,20 +13,6 @@ test("one fault is one, and each line has its key with the program's prefix", ()
     "2 faults in the stack configuration. Nothing was changed.\n  cloudflare:apiToken is wrong. Correct it.\n  pushgate:zone is late. Wait.",
   );
 });
-
-test("ten faults are ten lines; of eleven, those with one text are one line", () => {
-  expect(new SettingsError(keys(10)).message.split("\n")).toHaveLength(11);
-  expect(new SettingsError(keys(11)).message).toBe(
-    "11 faults in the stack configuration. Nothing was changed.\n  pushgate:hosts[0].name and 10 other keys: is wrong. Correct it.",
-  );
-  const [first, second, ...more] = keys(11) as [Fault, Fault, ...Fault[]];
-  const distinct = more.map(({ key }, i) => fault(key, `${i}`));
-  expect(new SettingsError([first, second, ...distinct]).message.split("\n").slice(1, 3)).toEqual([
-    "  pushgate:hosts[0].name and 1 other key: is wrong. Correct it.",
-    "  pushgate:hosts[2].name 0",
-  ]);
-});
-type Fault = ReturnType<typeof fault>;
 
 test.each([
   ["", "is empty"],

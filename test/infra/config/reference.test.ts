@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { unwrapped } from "../../../infra/config/form.ts";
+import { unwrapped } from "../../../infra/config/faults.ts";
 import { shape } from "../../../infra/config/schema.ts";
 import { reference } from "./reference.ts";
 

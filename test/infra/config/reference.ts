@@ -1,6 +1,6 @@
 /** docs/configuration.md, generated from the schema: a table for each object, a row for each key. */
 import * as v from "valibot";
-import { formOf, type Schema, unwrapped } from "../../../infra/config/form.ts";
+import { formOf, type Schema, unwrapped } from "../../../infra/config/faults.ts";
 import { hookSecrets, shape } from "../../../infra/config/schema.ts";
 
 const intro = `# Configuration

@@ -10,9 +10,7 @@ import {
   presentClientCertificate,
   readClientCertificate,
 } from "../../../infra/edge/client-certificate.ts";
-import { type Presented, untilPresented } from "../../../infra/edge/presented.ts";
-import { apiToken, startApi } from "../../fakes/cloudflare/api.ts";
-import { emptyZone } from "../../fakes/cloudflare/zone.ts";
+import type { Presented } from "../../../infra/edge/presented.ts";
 import { missing } from "../host/namespace.ts";
 import { setMocks } from "../mocks.ts";
 
@@ -148,23 +146,4 @@ describe("of a hostname", () => {
         "pushgate:edge.generation by one and run npx pulumi up.",
     ]);
   });
-});
-
-test("a certificate counts as presented when Cloudflare reports it active for the hostname, not before", async () => {
-  const api = await startApi({ zone: emptyZone("example.org", "free") });
-  const access = { baseUrl: api.url, token: apiToken };
-  const answer = (result: object): void => {
-    const body = JSON.stringify({ success: true, errors: [], messages: [], result });
-    api.faults.push({ method: "GET", path: /hostnames\/hooks/, times: 1, status: 200, body });
-  };
-  answer({ cert_id: "old", status: "active", cert_status: "active" });
-  answer({ cert_id: "new", status: "pending_deployment", cert_status: "active" });
-  answer({ cert_id: "new", status: "active", cert_status: "pending_deployment" });
-  answer({ cert_id: "new", status: "active", cert_status: "active" });
-  await untilPresented(access, api.zone.id, "hooks.example.org", "new", 1);
-  expect(api.faults.map(({ times }) => times)).toEqual([0, 0, 0, 0]);
-  await api.close();
-  await expect(untilPresented(undefined, api.zone.id, "hooks.example.org", "new")).rejects.toThrow(
-    "Until then nginx trusts the former client certificate too.",
-  );
 });

@@ -21,6 +21,19 @@ describe.each([
   /** The layers that a host with these settings has. */
   const declared = layers.filter(({ present = true }) => present);
 
+  test("have names, paths, globs, modes and owners that no shell reads otherwise", () => {
+    for (const { name, files, owns } of layers) {
+      expect(name).toMatch(/^[a-z][a-z0-9-]{0,31}$/);
+      for (const { path, mode, owner } of files) {
+        expect(path).toMatch(/^(\/\.?[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*)+$/);
+        expect(`${mode} ${owner}`).toMatch(/^0[0-7]{3} [a-z_][a-z0-9_-]*:[a-z_][a-z0-9_-]*$/);
+      }
+      // An apply removes what they match.
+      for (const glob of owns)
+        expect(glob).toMatch(/^\/[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*(\/(?!\.\.(\/|$))[a-zA-Z0-9._@+:*?[\]!-]+)+$/);
+    }
+  });
+
   test("own each of their files, so that a file that is no longer declared is removed", () => {
     for (const { name, files, owns } of layers)
       for (const { path } of files)

@@ -3,12 +3,13 @@ import * as pulumi from "@pulumi/pulumi";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
-import { dryRunFaults, permissions, tryOut } from "../../../../infra/edge/zone/dry-run.ts";
+import { dryRunFaults, tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
 import type { Rule as DeclaredRule, PhaseName } from "../../../../infra/edge/zone/phase.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
+import { permissions } from "../../../fakes/cloudflare/permissions.ts";
 import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, serving, siteHostname } from "../../../fixtures.ts";
 
@@ -83,22 +84,6 @@ describe("the dry run of a preview", () => {
     await expect(dryRunFaults(broken, settings, zone)).rejects.toThrow(TypeError);
   });
 
-  test("the free plan needs Bot Management, to write it only where the operator chose so", () => {
-    const bots = (edge: object) =>
-      permissions({ edge: { generation: 1, ...edge } as never }).filter((one) => /Bot/.test(one));
-    expect(bots({ plan: "free", botFightMode: "off" })).toEqual(["Bot Management Edit"]);
-    expect(bots({ plan: "free" })).toEqual(["Bot Management Read"]);
-    expect(bots({ plan: "pro" })).toEqual([]);
-    expect(permissions({ edge: { generation: 1, plan: "pro" } as never })).toEqual([
-      "Zone Read",
-      "DNS Edit",
-      "SSL and Certificates Edit",
-      "Zone WAF Edit",
-      "Origin Rules Edit",
-      "Config Rules Edit",
-    ]);
-  });
-
   test("an error counts its faults", () => {
     expect(new CloudflareError(["one"]).message).toBe("Cloudflare: 1 fault, nothing was changed:\n  one");
     expect(new CloudflareError(["one", "two"]).message).toBe(
@@ -141,8 +126,8 @@ describe("the dry run of a preview", () => {
       expect(await faultsWith({}, 4)).toEqual([
         "the custom rules that `up` would write to example.org are rejected by Cloudflare: 400 exceeded the maximum number " +
           "of rules in the phase http_request_firewall_custom: 6 out of 5 (50001). If there are too many rules, remove some " +
-          "of the zone's own or choose a larger plan. If an expression is too long, write fewer, wider ranges in " +
-          "hooks[].sources.",
+          "of the zone's own or choose a larger plan; hosts with the same originPort take one rule together. If an " +
+          "expression is too long, write fewer, wider ranges in hooks[].sources.",
       ]);
       expect(await faultsWith({}, 3)).toEqual([]);
       expect(await faultsWith({ hosts: [{ ...exampleHost, state: "absent" }] }, 5)).toEqual([]);
@@ -157,7 +142,7 @@ describe("the dry run of a preview", () => {
       const [fault, ...others] = await faultsWith({ hosts });
       expect(others).toEqual([]);
       expect(fault).toMatch(
-        /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan\. Hosts with the same originPort/,
+        /^the origin rules .* 11 out of 10 \(50001\)\. .* a larger plan; hosts with the same originPort/,
       );
     });
 
@@ -211,12 +196,12 @@ describe("the dry run of a preview", () => {
       return found;
     };
     const [ofHost, ofSite] = [
-      'pushgate:hosts[1].hostname is "hooks.web1.example.org", which no certificate of the zone covers: the universal one ' +
-        "covers one label below example.org. Use a name such as hooks-web1.example.org, or order an advanced certificate " +
-        "for *.web1.example.org in Cloudflare's dashboard.",
-      'pushgate:hooks[0].site.hostname is "blog.www.example.org", which no certificate of the zone covers: the universal ' +
-        "one covers one label below example.org. Use a name such as blog-www.example.org, or order an advanced certificate " +
-        "for *.www.example.org in Cloudflare's dashboard.",
+      "hooks.web1.example.org has no certificate of the zone: the universal one covers one label below example.org. Use a " +
+        "name such as hooks-web1.example.org, or order an advanced certificate for *.web1.example.org in Cloudflare's " +
+        "dashboard.",
+      "blog.www.example.org has no certificate of the zone: the universal one covers one label below example.org. Use a " +
+        "name such as blog-www.example.org, or order an advanced certificate for *.www.example.org in Cloudflare's " +
+        "dashboard.",
     ];
     test("is rejected without an active certificate for it", async () => {
       expect(await faultsWith("active", "other.web1.example.org", "*.example.net")).toEqual([ofHost, ofSite]);
@@ -274,13 +259,13 @@ describe("the dry run of a preview", () => {
     let isPreview: boolean;
     const access = () => ({ baseUrl: api.url, token: apiToken });
     const said = (log: typeof pulumi.log.warn) => vi.mocked(log).mock.calls.map(([text]) => text);
-    const foreign = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
+    const _foreign = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
     /** What a run that passes prints. */
     const printed = async (live: LiveZone, change: Partial<Settings> = {}) => {
       await tryOut(access(), { ...settings, ...change }, live);
       return [said(pulumi.log.warn), said(pulumi.log.info)];
     };
-    const withRules = (rules: readonly DeclaredRule[]): LiveZone => ({
+    const _withRules = (rules: readonly DeclaredRule[]): LiveZone => ({
       ...zone,
       phases: { ...zone.phases, custom: { ...zone.phases.custom, rules } },
     });
@@ -321,28 +306,6 @@ describe("the dry run of a preview", () => {
           "error (10000). Give cloudflare:apiToken the permission DNS Edit for this zone.",
       );
       expect(said(pulumi.log.info)).toEqual([]);
-    });
-
-    test.each<[plan: string, edge: Settings["edge"], permissions: string]>([
-      [
-        "free, with the operator's choice",
-        { plan: "free", botFightMode: "off", generation: 1 },
-        "DNS Edit, SSL and Certificates Edit, Bot Management Edit",
-      ],
-      ["free", { plan: "free", generation: 1 }, "DNS Edit, SSL and Certificates Edit"],
-    ])("the first preview on %s names the permissions that only a write shows", async (_, edge, names) => {
-      expect(await printed(withRules([foreign]), { edge })).toEqual([
-        [],
-        [
-          `the token may write the rules and read the rest. Whether it has ${names} is known only when \`up\` writes, as ` +
-            "Cloudflare has no dry run for those.",
-        ],
-      ]);
-    });
-
-    test("a later preview does not name them again, nor does one of a removal", async () => {
-      expect(await printed(withRules([foreign, rulesOf(settings).custom[0]!]))).toEqual([[], []]);
-      expect(await printed(zone, { hosts: [{ ...exampleHost, state: "absent" }] })).toEqual([[], []]);
     });
   });
 });
