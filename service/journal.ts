@@ -12,6 +12,7 @@ export type JournalLine = {
   readonly status: number; // 499 where the sender left before the answer, as in nginx's log; 0 for a line of no answer
   readonly reason: string;
   readonly ms: number; // from the request's headers to the answer
+  readonly overBudget?: true; // of a 429: in place of a rejection above rejectionsPerMinute
 };
 
 export type Journal = (entry: JournalLine) => void;
@@ -21,9 +22,10 @@ function quoted(text: string | null): string {
   if (text !== null && text.length <= 200 && /^[ !#-[\]-~]*$/.test(text)) return `"${text}"`;
   return JSON.stringify(text === null ? null : printable(text.slice(0, 200)));
 }
-export function line({ delivery, hook, source, status, reason, ms }: JournalLine): string {
+
+export function line({ delivery, hook, source, status, reason, ms, overBudget }: JournalLine): string {
   const texts = `"delivery":${quoted(delivery)},"hook":${quoted(hook)},"source":${quoted(source)}`;
-  return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}}`;
+  return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}${overBudget ? ',"overBudget":true' : ""}}`;
 }
 
 /** Whether the sender is at fault: of many such answers the journal omits lines. It has each 5xx, the host's fault. */

@@ -33,7 +33,9 @@ export function attempts(delivery: string, lines: readonly Line[]): Evidence[] {
     });
   const receiver = of("receiver").map(({ object, about }) => {
     const { status, reason, source } = object;
-    return { ...about, receiver: { status: Number(status), reason: text(reason), source: text(source) || null } };
+    const overBudget = object.overBudget === true && ({ overBudget: true } as const);
+    const line = { status: Number(status), reason: text(reason), source: text(source) || null, ...overBudget };
+    return { ...about, receiver: line };
   });
   const both = of("nginx").map(({ object, about }): Evidence => {
     const texts = ["up_status", "up_connect", "in_ranges", "limit", "client"].map((key) => [key, text(object[key])]);

@@ -5,15 +5,19 @@
 import { spawn } from "node:child_process";
 
 export type Ended = {
-  /** The exit status; undefined where a signal ended the program, or it could not be started (`stderr` says why). */
+  /** undefined where a signal ended the program, or it could not be started (`stderr` says why). */
   readonly code: number | undefined;
   readonly signal?: NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
-  /** The program wrote more than is kept, and was ended for that. */
+  /** The program was ended because it wrote more than is kept. */
   readonly cut: boolean;
   readonly late: boolean;
 };
+
+const mostOutput = 64 << 20; // bytes
+const mostError = 64 << 10; // characters: a person reads the end of an error
+const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
 type Terms = {
   readonly cwd: string;
@@ -24,10 +28,6 @@ type Terms = {
   /** Bytes of output that are kept. */
   readonly most?: number | undefined;
 };
-
-const mostOutput = 64 << 20; // bytes
-const mostError = 64 << 10; // characters: a person reads the end of an error
-const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
 /** Never rejects. */
 export function runChild(command: string, args: readonly string[], terms: Terms): Promise<Ended> {
@@ -41,9 +41,7 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
     const end = (signal: NodeJS.Signals) => {
       try {
         if (child.pid !== undefined) process.kill(-child.pid, signal);
-      } catch {
-        // The group has ended.
-      }
+      } catch {} // the group has ended
     };
     const timer = setTimeout(() => {
       late = true;
@@ -62,7 +60,7 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
     child.stderr.setEncoding("utf8").on("data", (part: string) => {
       stderr = (stderr + part).slice(-mostError);
     });
-    // The program could not be started; the message is Node's own.
+    // The program could not be started.
     child.once("error", ({ message }) => {
       stderr = message;
     });

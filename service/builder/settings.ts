@@ -5,7 +5,6 @@ import { absolute, hookName, text, whole } from "../shapes.ts";
 
 const list = v.pipe(v.array(text), v.readonly());
 
-/** Relative, and never leading out of its folder. */
 const below = v.pipe(
   text,
   v.check((path) => !path.startsWith("/") && !path.split("/").includes(".."), "is not a path below the folder"),
@@ -20,24 +19,21 @@ export const builderShape = v.pipe(
     repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
     branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
     spool: absolute,
-    /** The folder for requests of the writers' group. */
+    /** For requests of the writers' group. */
     requests: absolute,
-    /** Only root and the builder enter it. */
     rootRequests: absolute,
     site: absolute,
-    /** A folder outside the clone, which the generator's unit checks and reads. Absent where the clone has the content. */
+    /** A folder outside the clone. Absent where the clone has the content. */
     content: v.exactOptional(absolute),
-    /** The site's folder in the clone; without it, the site is at the clone's top. */
+    /** The site's folder in the clone; absent where that is the clone's top. */
     folder: v.exactOptional(below),
     /** Paths whose change builds; `*` stands for any characters within a segment. */
     paths: list,
-    /** First segments of paths that nginx serves from other folders (`site.folders`): a build may have no file there. */
+    /** First segments of paths that nginx serves from other folders (`site.folders`). */
     folders: list,
-    /** Extensions, without the dot, of files that are carried into the next releases. */
+    /** Extensions of files that are carried into the next releases. */
     assets: list,
-    /** After how many minutes a tick of the timer comes: the longest pause of a failing site. */
     reconcileMinutes: whole(1, 60),
-    /** Whether the builder fetches the submodules that .gitmodules names. */
     submodules: v.boolean(),
     knownHosts: v.exactOptional(absolute),
     /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
@@ -46,9 +42,7 @@ export const builderShape = v.pipe(
     reports: v.exactOptional(
       v.object({
         folder: absolute,
-        /** Results of builds to the git host. */
         status: v.boolean(),
-        /** To `site.notify`: that builds fail, and that they succeed again. */
         notify: v.boolean(),
       }),
     ),
@@ -58,13 +52,13 @@ export const builderShape = v.pipe(
       result: absolute,
     }),
     limits: v.object({
-      /** What a release may take on the disk; a file counts for at least one block. */
+      /** What a release may take on the disk. */
       releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
-      /** Of the last release's pages; a build with fewer is rejected. */
+      /** Of the last release's pages. */
       pagesPercent: whole(0, 100),
       /** For a build, and for each call of git. */
       seconds: whole(1, 86_400),
-      /** Of the generator's unit, which enforces both; the builder names them in reasons. */
+      /** Of the generator's unit, for reasons. */
       memoryMiB: v.exactOptional(whole(1, 1 << 20)),
       tasks: v.exactOptional(whole(1, 1 << 20)),
     }),
@@ -87,7 +81,6 @@ export type Builder = ReturnType<typeof readBuilder>;
 export function readBuilder(env: Environment = environment) {
   return {
     settings: withFaults((report): BuilderSettings | undefined => readShape(builderShape, env, report)),
-    /** The folders in which git is looked for. */
     path: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
     /** PEM file of the authorities that an https repository's certificate is checked against; else the host's. */
     ...(env.GIT_SSL_CAINFO && { authorities: env.GIT_SSL_CAINFO }),
@@ -97,7 +90,7 @@ export function readBuilder(env: Environment = environment) {
 /** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
-/** How systemd ended the unit: in the environment of its ExecStopPost=. */
+/** In the environment of ExecStopPost=. */
 export const readUnitEnd = (env: Environment = environment): UnitEnd => ({
   result: env.SERVICE_RESULT ?? "",
   code: env.EXIT_CODE ?? "",

@@ -8,20 +8,18 @@ import { openBytes, type ReceiverLimits } from "../limits.ts";
 
 const remembered = 10_000; // pairs of source and hook whose budget is in memory, about 1 MB
 
-/** An IPv4 address, or an IPv6 /64: a sender that owns one could send each request from another address of it. */
+/** An IPv4 address, or an IPv6 /64, whose owner could send each request from another address of it. */
 export function sourceOf(address: string | null): string {
   if (address !== null && isIPv4(address)) return address;
   if (address === null || !ipaddr.isValid(address)) return "unknown";
   // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(":")}::/64`;
+  return `${parsed.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
 }
-
-/** The reason of a 429 in place of a rejection above the budget. */
-export const overBudget = (reason: string): string => `the source exceeded rejectionsPerMinute: ${reason}`;
-export const isOverBudget = (reason: string): boolean => reason.startsWith(overBudget(""));
 
 export type Limiter = ReturnType<typeof createLimiter>;
 

@@ -1,6 +1,6 @@
 /**
- * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. Until it is
- * whole, its name begins with a dot, which the builder ignores. GitHub's "Redeliver" keeps the id, and replaces the file.
+ * One file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut: until it is whole, its
+ * name begins with a dot, which the builder ignores. GitHub's "Redeliver" keeps the id, and replaces the file.
  */
 import { randomUUID } from "node:crypto";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
@@ -11,21 +11,20 @@ import { countWaiting, folderFault, mostWaiting, tidied } from "../spool-folder.
 /** What a spool file holds. `received`: ISO 8601, UTC. */
 export type Spooled = Push & Readonly<{ delivery: string; hook: string; event: "push"; received: string }>;
 
-/** Fails with the disk's error or with SpoolFault. */
-export type Spool = (entry: Spooled) => Promise<void>;
+export type Spool = ReturnType<typeof openSpool>;
 
 /** Its message is for the journal. */
 export class SpoolFault extends Error {}
 
 /**
- * Creates missing folders, and removes files that a power cut left half written. While a folder cannot be used, the
- * deliveries of its hook fail, and no others. `most`: files that may wait for a hook, so that a captured delivery that
- * comes again under other ids does not fill the disk. `recount`: milliseconds.
+ * While a folder cannot be used, the deliveries of its hook fail, and no others. `most`: files that may wait for a hook,
+ * so that a captured delivery that comes again under other ids does not fill the disk. `recount`: milliseconds.
  */
-export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000): Spool {
+export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000) {
   const waiting = new Map(hooks.map((hook) => [hook, { files: tidied(join(folder, hook), most), counted: -recount }]));
 
-  return async (entry) => {
+  /** Fails with the disk's error or with SpoolFault. */
+  return async (entry: Spooled): Promise<void> => {
     const place = join(folder, entry.hook);
     const known = waiting.get(entry.hook)!;
     const temporary = join(place, `.${randomUUID()}.tmp`);

@@ -1,7 +1,6 @@
 /**
- * The build: a connection to the socket of the generator's unit starts it and brings its output. How the build ended is in a
- * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
- * the connection, and close it when it likes.
+ * The build: a connection to the socket of the generator's unit starts it and brings its output. How the build ended is
+ * in a file that root alone writes, as the repository's code may write what it likes to the connection (decision 020).
  */
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -22,7 +21,7 @@ const mostOutput = 128 << 10; // characters of the output that are kept: a perso
 const slack = 60; // seconds beyond the build's own in which the unit starts and ends
 const again = 250; // milliseconds between two tries while a former build holds the socket's only connection
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
-/** The first line, the folders and the line after them; less than what is kept of the output. */
+/** The first line, the folders and the line after them. */
 const mostFirst = mostPrinted + 200;
 const firstLine = /^pushgate-generator build=([0-9a-f]{32})\n/;
 
@@ -66,8 +65,7 @@ const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
 function writeAnew(path: string, text: Buffer | string): void {
   remove(path);
   writeFileSync(path, text, { flag: "wx" });
-  // The generator's account writes it; no other account gets past `work`.
-  chmodSync(path, 0o666);
+  chmodSync(path, 0o666); // as the cache
 }
 
 /** A connection starts a unit of root that kills the generator's and removes what the builder could not. */
@@ -79,9 +77,7 @@ export function setAside({ work, out }: Places, folder = out): void {
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
     try {
       remove(join(work, name));
-    } catch {
-      // Folders that another account closed, or deeper than a path may be: root removes them.
-    }
+    } catch {} // folders that another account closed, or deeper than a path may be: root removes them
 }
 
 /** Has root remove what `setAside` could not. */
@@ -104,7 +100,7 @@ async function bySocket(
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
-    // The disk watch stopped the former build. Do not start another: the disk is no longer watched.
+    // The disk watch stopped the former build, and watches no other.
     if (isStopped()) return { ...stopped, output, printed: "" };
     // A site has one builder: the build that has the connection is of one that was killed.
     if (!busy) await new Promise((resolve) => stop(socket, () => {}).once("close", resolve));
@@ -114,7 +110,6 @@ async function bySocket(
   }
 }
 
-/** What the unit printed before the build, and what came after it. */
 function parted(first: string, line: string, output: string): Pick<Build, "output" | "printed"> {
   const end = `${endOfFolders}\n`;
   const at = first.indexOf(end);
@@ -135,12 +130,10 @@ async function endOf(id: string, file: string, until: number, isStopped: () => b
   }
 }
 
-const neverEnds = (busy = false): Setback =>
-  failed(
-    busy
-      ? "a former build does not end. Run systemctl stop 'pushgate-generator-*'."
-      : "The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.",
-  );
+const neverEnds = (busy = false): Setback => {
+  if (busy) return failed("a former build does not end. Run systemctl stop 'pushgate-generator-*'.");
+  return failed("The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.");
+};
 
 /** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
 async function listen(socket: string, milliseconds: number, busy: boolean): Promise<{ first: string; output: string }> {

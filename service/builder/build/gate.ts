@@ -9,12 +9,8 @@ import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
 
 /** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
-export function gate(
-  out: string,
-  { limits, folders }: BuilderSettings,
-  former: number | null,
-  leftOut: readonly string[],
-) {
+export function gate(out: string, settings: BuilderSettings, former: number | null, leftOut: readonly string[]) {
+  const { limits, folders } = settings;
   const { found, sizes } = lookAt(out);
   const hint = leftOut.length > 0 ? ` These links were left out: ${listed(leftOut)}.` : "";
   if (found.links.length > 0)

@@ -1,5 +1,14 @@
 /** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
-import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { onDisk } from "../build/disk.ts";
 import { ifThere, remove, syncFolder, walk } from "../files.ts";
@@ -25,7 +34,7 @@ export type From = {
 export type Manifest = {
   readonly release: string;
   readonly commit: string;
-  /** ISO 8601, UTC. */
+  /** ISO 8601. */
   readonly at: string;
   readonly pages: number;
   readonly from: From;
@@ -50,7 +59,7 @@ export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manife
   return { ...manifest, bytes };
 }
 
-/** Renames the manifest, after the release is synced: from now on the release counts. */
+/** From now on the release, which is synced, counts. */
 export function seal(places: Places, release: string): void {
   renameSync(`${places.manifest(release)}.new`, places.manifest(release));
   syncFolder(places.manifests);
@@ -59,7 +68,6 @@ export function seal(places: Places, release: string): void {
 /** Manifests by path: none ever changes, and one of 5,000 files takes 5 ms to read. */
 const known = new Map<string, Manifest>();
 
-/** undefined where there is no manifest that can be read. */
 export function readManifest(places: Places, release: string): Manifest | undefined {
   const path = places.manifest(release);
   if (known.has(path)) return known.get(path);
@@ -67,12 +75,10 @@ export function readManifest(places: Places, release: string): Manifest | undefi
   try {
     const { files, ...rest } = JSON.parse(text ?? "");
     if (rest.release !== release) return undefined;
-    const entries = (files as [string, number, string, string?][]).map(([path, size, sha256, built = release]) => {
-      return [path, { size, sha256, built }] as const;
-    });
-    const manifest = { ...rest, files: new Map(entries) };
-    known.set(path, manifest);
-    return manifest;
+    type Line = [path: string, size: number, sha256: string, built?: string];
+    const entries = files.map(([path, size, sha256, built = release]: Line) => [path, { size, sha256, built }]);
+    known.set(path, { ...rest, files: new Map(entries) });
+    return known.get(path);
   } catch {
     return undefined;
   }
@@ -87,7 +93,6 @@ export function releases({ manifests, releases }: Places): string[] {
     .reverse();
 }
 
-/** The release that `current` leads to. */
 export function currentRelease({ current, release }: Places): string | undefined {
   let target = "";
   try {
@@ -97,13 +102,12 @@ export function currentRelease({ current, release }: Places): string | undefined
   return id && releaseId.test(id) && ifThere(() => lstatSync(release(id)).isDirectory()) ? id : undefined;
 }
 
-/** The manifest of what is published. */
 export function deployed(places: Places): Manifest | undefined {
   const id = currentRelease(places);
   return id === undefined ? undefined : readManifest(places, id);
 }
 
-/** One more than the highest number there is, finished or not. */
+/** Its number is one more than the highest, finished or not. */
 export function nextId(places: Places, commit: string): string {
   const names = [...readdirSync(places.releases), ...readdirSync(places.manifests)];
   const numbers = names.filter((name) => /^\d{6}-/.test(name)).map((name) => Number(name.slice(0, 6)));
@@ -138,7 +142,7 @@ export function switchTo(places: Places, release: string): void {
   syncFolder(places.site);
 }
 
-/** Publishes, and returns the releases that stay. */
+/** Returns the releases that stay. */
 export function publish(places: Places, release: string): readonly string[] {
   const stay = staying(places, release);
   switchTo(places, release);
@@ -168,16 +172,17 @@ export function removeHalf(places: Places): void {
   for (const name of readdirSync(places.releases))
     if (releaseId.test(name) && !finished.has(name)) remove(places.release(name));
   for (const name of readdirSync(places.manifests))
-    if (!ifThere(() => lstatSync(places.release(name.replace(/\.json$/, ""))))) remove(join(places.manifests, name));
+    if (!existsSync(places.release(name.replace(/\.json$/, "")))) remove(join(places.manifests, name));
 }
 
 /** Whether two releases were built with the same files; what they carry along may differ. */
 export function isSameBuild(one: Manifest, other: Manifest): boolean {
-  const [built, before] = [one, other].map(
-    ({ release, files }) =>
-      new Map([...files].flatMap(([path, entry]) => (entry.built === release ? [[path, entry.sha256]] : []))),
-  );
-  return built!.size === before!.size && [...built!].every(([path, sha256]) => before!.get(path) === sha256);
+  const built = ({ release, files }: Manifest) => [...files].filter(([, entry]) => entry.built === release);
+  const same = ([path, { sha256 }]: [string, ReleaseFile]) => {
+    const before = other.files.get(path);
+    return before?.built === other.release && before.sha256 === sha256;
+  };
+  return built(one).length === built(other).length && built(one).every(same);
 }
 
 /** Paths of a release that are missing, differ from what was published, or were added. */
@@ -186,6 +191,6 @@ export function differences(places: Places, { release, files }: Manifest): strin
   const found = ifThere(() => walk(folder));
   if (!found) return [release];
   const added = [...found.files, ...found.links, ...found.others].filter((path) => !files.has(path));
-  const changed = [...files].filter(([path, entry]) => hashOf(join(folder, path))?.sha256 !== entry.sha256);
-  return [...new Set([...added, ...changed.map(([path]) => path)])].sort();
+  const changed = [...files.keys()].filter((path) => hashOf(join(folder, path))?.sha256 !== files.get(path)!.sha256);
+  return [...added, ...changed].sort();
 }

@@ -1,4 +1,4 @@
-/** Why git failed, in words for people. The tests provoke these errors with a real git. */
+/** Why git failed. The tests provoke these errors with a real git. */
 import { repositoryOf } from "../../git-hosts/repository.ts";
 import { printable } from "../../printable.ts";
 import type { Ended } from "../child.ts";
@@ -65,7 +65,6 @@ const causesOfSubmodule: typeof causes = [
 /** Why git failed, where the remote, the network or the disk is the cause; undefined where the clone may be broken. */
 export const remoteFault = (ended: Ended, settings: BuilderSettings) => faultOf(causes, ended, settings);
 
-/** Why git could not fetch the submodules. */
 export function submoduleFault(ended: Ended, settings: BuilderSettings): string {
   const [, address] = /clone of '([^']+)' into submodule path/.exec(ended.stderr) ?? [];
   const [, path = "", url = ""] = /submodule path '([^']+)'|submodule '[^']+' \(([^)]+)\)/.exec(ended.stderr) ?? [];
@@ -86,7 +85,6 @@ function faultOf(table: typeof causes, { stderr, late }: Ended, { repository, br
 /** A lack of memory in git's words, also of a program that git started: `died of signal 9`. */
 const noMemory = /out of memory|cannot allocate memory|unable to create (load_\w+ )?thread|died of signal (9|11)\b/i;
 
-/** Why git ended, where memory is the cause. */
 export function memoryFault({ stderr, signal, cut, late }: Ended) {
   if (cut || late || !(signal || noMemory.test(stderr))) return undefined;
   return (
@@ -102,8 +100,8 @@ export function lastLine(stderr: string): string {
 }
 
 /**
- * Why the files of a commit cannot be written; undefined where the clone is at fault. git gives the reason for some failed
- * writes only, and a full disk is not among them. `free`: bytes free on the disk.
+ * Why the files of a commit cannot be written; undefined where the clone is at fault. git gives a full disk as the reason
+ * of some failed writes only. `free`: bytes free on the disk.
  */
 export function checkoutFault(stderr: string, free: number): string | undefined {
   if (/No space left on device/.test(stderr)) return diskFull;
