@@ -1,7 +1,4 @@
-/**
- * The receiver's journal: one line of JSON for each request, printable and of bounded length. Of a flood of rejected
- * requests it has the first lines of each second, and their number.
- */
+/** The receiver's journal: a bounded line of JSON a request; of a flood of rejections, the first of each second. */
 import { printable } from "./printable.ts";
 
 /** A line of `journalctl -o cat -u pushgate-receiver`. */
@@ -31,16 +28,10 @@ export function line({ delivery, hook, source, status, reason, ms, overBudget }:
 /** Whether the sender is at fault: of many such answers the journal omits lines. It has each 5xx, the host's fault. */
 export const isRejection = (status: number): boolean => status >= 400 && status < 500;
 
-/**
- * Lines of rejections a second. journald's default is 10,000 lines of a service in 30 seconds, more with free disk.
- * Above that journald drops lines, those of accepted deliveries too.
- */
+/** A second. journald drops lines, of accepted deliveries too, above 10,000 of a service in 30 s. */
 const rejectionLines = 100;
 
-/**
- * Writes the lines of one turn of the event loop at once: under a flood a write for each would cost a third more.
- * `count` gets each entry as it comes.
- */
+/** Writes once in a turn of the event loop: a write a line would cost a third more. `count` gets each entry. */
 export function openJournal(write: (lines: string) => void, count: Journal = () => {}): Journal {
   let lines = "";
   let rejections = 0; // of this second

@@ -1,7 +1,4 @@
-/**
- * The receiver's limits, stated once: the stack configuration offers these keys, the receiver's settings require them,
- * and both derive the bounds of bytes and memory from them. `form` completes "Use …" in a fault.
- */
+/** The receiver's limits, as keys of the configuration, and what follows. `form` completes "Use …" in a fault. */
 import * as v from "valibot";
 import { whole } from "./shapes.ts";
 
@@ -27,9 +24,8 @@ export const receiverLimits = v.strictObject({
 export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;
 
 /**
- * Bytes that one body may have, and that the bodies in the open requests of one source, and of all sources, may hold. One
- * source: four of the largest bodies, or 32 of the largest push seen (457 kB). All: as many as four sources, 80 MiB where a
- * body may have 5 MiB.
+ * Bytes that one body, the open bodies of one source (four of the largest, or 32 of the largest push seen, 457 kB), and those of
+ * all sources (as many as four, 80 MiB where a body may have 5) may hold.
  */
 export function openBytes({ bodyBytes: ofBody }: ReceiverLimits): Record<"ofBody" | "ofSource" | "ofAll", number> {
   const ofSource = Math.max(4 * ofBody, 16 << 20);

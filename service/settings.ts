@@ -1,7 +1,4 @@
-/**
- * How receiver, builder and reporter read what they start from: settings from a public JSON file, and systemd's
- * environment. All faults are reported at once, and none quotes a secret. Each program's own are in its folder.
- */
+/** How the programs read their settings. All faults are reported at once, and none quotes a secret. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
 

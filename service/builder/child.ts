@@ -1,7 +1,4 @@
-/**
- * Runs git or sync with a limit of time and of output, and ends it with all its processes. Not by execa: when a program
- * failed after 64 MiB of output, execa took 974 MiB of memory to word the error; execFile cannot end a whole group.
- */
+/** Runs git or sync with bounds of time and output, and ends it with all its processes. Not by execa: decision 003. */
 import { spawn } from "node:child_process";
 
 export type Ended = {
@@ -20,17 +17,15 @@ const mostError = 64 << 10; // characters: a person reads the end of an error
 const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
 type Terms = {
-  readonly cwd: string;
-  readonly env: Record<string, string>;
-  readonly seconds: number;
-  /** Ends the program at once. */
-  readonly stop?: AbortSignal;
-  /** Bytes of output that are kept. */
-  readonly most?: number | undefined;
+  cwd: string;
+  env: Record<string, string>;
+  seconds: number;
+  stop?: AbortSignal;
+  most?: number | undefined;
 };
 
-/** Never rejects. */
-export function runChild(command: string, args: readonly string[], terms: Terms): Promise<Ended> {
+/** Never rejects. `stop` ends the program at once; `most`: bytes of output that are kept. */
+export function runChild(command: string, args: readonly string[], terms: Readonly<Terms>): Promise<Ended> {
   const { cwd, env, seconds, stop } = terms;
   const most = Math.min(terms.most ?? mostOutput, mostOutput);
   return new Promise((resolve) => {

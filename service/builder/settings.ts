@@ -10,74 +10,59 @@ const below = v.pipe(
   v.check((path) => !path.startsWith("/") && !path.split("/").includes(".."), "is not a path below the folder"),
 );
 
-const overSsh = (repository: string): boolean => !repository.startsWith("https://");
-
-export const builderShape = v.pipe(
-  v.object({
-    hook: hookName,
-    /** An address without credentials. */
-    repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
-    branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
-    spool: absolute,
-    /** For requests of the writers' group. */
-    requests: absolute,
-    rootRequests: absolute,
-    site: absolute,
-    /** A folder outside the clone. Absent where the clone has the content. */
-    content: v.exactOptional(absolute),
-    /** The site's folder in the clone; absent where that is the clone's top. */
-    folder: v.exactOptional(below),
-    /** Paths whose change builds; `*` stands for any characters within a segment. */
-    paths: list,
-    /** First segments of paths that nginx serves from other folders (`site.folders`). */
-    folders: list,
-    /** Extensions of files that are carried into the next releases. */
-    assets: list,
-    reconcileMinutes: whole(1, 60),
-    submodules: v.boolean(),
-    knownHosts: v.exactOptional(absolute),
-    /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
-    agent: v.exactOptional(absolute),
-    /** What the reporter is to send, where it sends anything. */
-    reports: v.exactOptional(
-      v.object({
-        folder: absolute,
-        status: v.boolean(),
-        notify: v.boolean(),
-      }),
-    ),
-    generator: v.object({
-      socket: absolute,
-      /** The file in which root writes how each build ended. */
-      result: absolute,
+export const builderShape = v.object({
+  hook: hookName,
+  repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
+  branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
+  spool: absolute,
+  requests: absolute,
+  rootRequests: absolute,
+  site: absolute,
+  /** A folder outside the clone. Absent where the clone has the content. */
+  content: v.exactOptional(absolute),
+  /** The site's folder in the clone; absent where that is the clone's top. */
+  folder: v.exactOptional(below),
+  /** Paths whose change builds; `*` stands for any characters within a segment. */
+  paths: list,
+  /** First segments of paths that nginx serves from other folders (`site.folders`). */
+  folders: list,
+  /** Extensions of files that are carried into the next releases. */
+  assets: list,
+  reconcileMinutes: whole(1, 60),
+  submodules: v.boolean(),
+  knownHosts: v.exactOptional(absolute),
+  /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
+  agent: v.exactOptional(absolute),
+  /** What the reporter is to send, where it sends anything. */
+  reports: v.exactOptional(
+    v.object({
+      folder: absolute,
+      status: v.boolean(),
+      notify: v.boolean(),
     }),
-    limits: v.object({
-      /** What a release may take on the disk. */
-      releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
-      /** Of the last release's pages. */
-      pagesPercent: whole(0, 100),
-      /** For a build, and for each call of git. */
-      seconds: whole(1, 86_400),
-      /** Of the generator's unit, for reasons. */
-      memoryMiB: v.exactOptional(whole(1, 1 << 20)),
-      tasks: v.exactOptional(whole(1, 1 << 20)),
-    }),
+  ),
+  generator: v.object({
+    socket: absolute,
+    /** The file in which root writes how each build ended. */
+    result: absolute,
   }),
-  v.check(
-    ({ repository, agent }) => !overSsh(repository) || agent !== undefined,
-    "`agent` is missing: a repository over SSH needs the ssh-agent with its deploy key",
-  ),
-  v.check(
-    ({ repository, knownHosts }) => !overSsh(repository) || knownHosts !== undefined,
-    "`knownHosts` is missing: a repository over SSH needs its host's keys pinned",
-  ),
-);
+  limits: v.object({
+    /** What a release may take on the disk. */
+    releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
+    /** Of the last release's pages. */
+    pagesPercent: whole(0, 100),
+    /** For a build, and for each call of git. */
+    seconds: whole(1, 86_400),
+    /** Of the generator's unit, for reasons. */
+    memoryMiB: v.exactOptional(whole(1, 1 << 20)),
+    tasks: v.exactOptional(whole(1, 1 << 20)),
+  }),
+});
 
 export type BuilderSettings = Readonly<v.InferOutput<typeof builderShape>>;
 
 export type Builder = ReturnType<typeof readBuilder>;
 
-/** Throws SettingsFault. */
 export function readBuilder(env: Environment = environment) {
   return {
     settings: withFaults((report): BuilderSettings | undefined => readShape(builderShape, env, report)),
@@ -87,10 +72,10 @@ export function readBuilder(env: Environment = environment) {
   };
 }
 
-/** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
+/** In systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
-/** In the environment of ExecStopPost=. */
+/** From the environment of ExecStopPost=. */
 export const readUnitEnd = (env: Environment = environment): UnitEnd => ({
   result: env.SERVICE_RESULT ?? "",
   code: env.EXIT_CODE ?? "",

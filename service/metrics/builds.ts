@@ -1,7 +1,4 @@
-/**
- * A site's builds, from the status.json of its builder. The file belongs to the account that runs git, which a hostile
- * repository may have taken over: it could be a pipe that never ends, a link to a secret, or any text.
- */
+/** From status.json, which a hostile repository may have made a pipe that never ends, a link to a secret, any text. */
 import { constants, open } from "node:fs/promises";
 import * as v from "valibot";
 

@@ -1,13 +1,10 @@
-/**
- * The receiver's metrics: what it answered since its start, what is in the spool, and what each site's status.json has.
- * A label is a configured hook or a word of this folder, never a sender's text, which would make a series for each sender.
- */
+/** The receiver's metrics. No label is a sender's text, which would make a series for each sender. */
 import { once } from "node:events";
 import { lstatSync } from "node:fs";
 import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ReceiverSettings } from "../receiver/settings.ts";
-import { mostWaiting } from "../spool-folder.ts";
+import { mostWaiting } from "../receiver/spool.ts";
 import { readBuilds, results } from "./builds.ts";
 import { createMetricsServer } from "./server.ts";
 

@@ -11,7 +11,15 @@ const bounds = {
 
 /** The receiver ends without waiting for the connections of this server. */
 export function createMetricsServer(collect: () => Promise<string>): Server {
-  const server = createServer(bounds, answer(shared(collect)));
+  let running: Promise<string> | undefined;
+  // Requests during a collection share it.
+  const shared = () => {
+    running ??= collect().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+  const server = createServer(bounds, answer(shared));
   server.maxConnections = 16;
   return server;
 }
@@ -31,14 +39,3 @@ const answer =
       return respond(500, "");
     }
   };
-
-/** Requests during a collection share it. */
-function shared(collect: () => Promise<string>): () => Promise<string> {
-  let running: Promise<string> | undefined;
-  return () => {
-    running ??= collect().finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
-}

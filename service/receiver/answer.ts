@@ -1,7 +1,4 @@
-/**
- * One request, its one answer with X-Served-By, and its one line in the journal, without a body, a signature or a secret.
- * The sender of a rejected request learns the status and its name alone.
- */
+/** One request, its one answer, and its one line in the journal, without a body, a signature or a secret. */
 import { randomUUID } from "node:crypto";
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { servedByReceiver } from "../contract.ts";

@@ -1,7 +1,4 @@
-/**
- * What one source may hold open, and how often the receiver may reject it. Not by express-rate-limit, which counts
- * arrivals: one customer of a git host could block the others, whose deliveries come from the same addresses.
- */
+/** What one source may hold open, and how often the receiver may reject it. Not by express-rate-limit: decision 005. */
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 import { openBytes, type ReceiverLimits } from "../limits.ts";

@@ -1,12 +1,9 @@
-/**
- * One file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut: until it is whole, its
- * name begins with a dot, which the builder ignores. GitHub's "Redeliver" keeps the id, and replaces the file.
- */
+/** One file a delivery, whole or absent, also after a power cut: the builder ignores names with a leading dot. */
 import { randomUUID } from "node:crypto";
+import { type Dirent, mkdirSync, opendirSync, unlinkSync } from "node:fs";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Push } from "../git-hosts/payload.ts";
-import { countWaiting, folderFault, mostWaiting, tidied } from "../spool-folder.ts";
 
 /** What a spool file holds. `received`: ISO 8601, UTC. */
 export type Spooled = Push & Readonly<{ delivery: string; hook: string; event: "push"; received: string }>;
@@ -16,10 +13,10 @@ export type Spool = ReturnType<typeof openSpool>;
 /** Its message is for the journal. */
 export class SpoolFault extends Error {}
 
-/**
- * While a folder cannot be used, the deliveries of its hook fail, and no others. `most`: files that may wait for a hook,
- * so that a captured delivery that comes again under other ids does not fill the disk. `recount`: milliseconds.
- */
+/** Files that may wait for a hook: 40 MB. */
+export const mostWaiting = 10_000;
+
+/** `most` files may wait: a captured delivery under other ids must not fill the disk. `recount`: milliseconds. */
 export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000) {
   const waiting = new Map(hooks.map((hook) => [hook, { files: tidied(join(folder, hook), most), counted: -recount }]));
 
@@ -54,4 +51,35 @@ export function openSpool(folder: string, hooks: readonly string[], most = mostW
 async function using(path: string, flags: string, use: (file: FileHandle) => Promise<void>): Promise<void> {
   const file = await open(path, flags, 0o640);
   await use(file).finally(() => file.close());
+}
+
+/** Returns how many files wait, at most `most`: a folder may hold millions. */
+export function countWaiting(folder: string, most: number, visit: (entry: Dirent) => void = () => {}): number {
+  const names = opendirSync(folder);
+  let files = 0;
+  try {
+    for (let entry = names.readSync(); entry && files < most; entry = names.readSync(), files++) visit(entry);
+  } finally {
+    names.closeSync();
+  }
+  return files;
+}
+
+/** Removes what a power cut left half written. Returns how many wait; `most` where the folder cannot be used. */
+export function tidied(folder: string, most: number): number {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o770 });
+    return countWaiting(folder, most, (entry) => {
+      if (entry.isFile() && /^\..*\.tmp$/.test(entry.name)) unlinkSync(join(folder, entry.name));
+    });
+  } catch {
+    return most;
+  }
+}
+
+/** Why the folder cannot be used; undefined where the error is about something else. */
+export function folderFault(folder: string, error: unknown): string | undefined {
+  const { code = "" } = error as NodeJS.ErrnoException;
+  if (!/^(EACCES|EEXIST|ENOENT|ENOTDIR|EPERM)$/.test(code)) return undefined;
+  return `${folder} cannot be used (${code}). Run systemd-tmpfiles --create, which makes it.`;
 }

@@ -1,7 +1,4 @@
-/**
- * The reporter: sends what the builder has put into the outbox, in a unit of its own. Exits 78 (EX_CONFIG) on faulty
- * settings, and 3 where a recipient rejected a report: systemd starts the unit again after any other failure.
- */
+/** The reporter. Exits 78 (EX_CONFIG) on faulty settings, and 3 where a recipient rejected a report. */
 import { setbackOf } from "../builder/run/setback.ts";
 import { isConfined } from "../confined.ts";
 import { SettingsFault } from "../settings.ts";

@@ -1,7 +1,4 @@
-/**
- * Sends what waits in the outbox, until nothing waits (decision 027). The two recipients are independent: while one is
- * dead, the other gets its reports.
- */
+/** Sends what waits in the outbox, until nothing waits. A dead recipient does not delay the other's (decision 027). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { failed } from "../builder/run/setback.ts";
@@ -30,10 +27,7 @@ export type Line = {
   readonly commit?: string | null;
 };
 
-/**
- * Milliseconds, but `answer` in seconds. The first pause doubles up to the longest; `look` is between two looks into the
- * outbox meanwhile.
- */
+/** Milliseconds, but `answer` in seconds. `look`: between two looks into the outbox while a recipient pauses. */
 export const terms = { first: 5_000, longest: 15 * 60_000, age: 24 * 3_600_000, look: 2_000, answer: 15 };
 export type Terms = Readonly<typeof terms>;
 

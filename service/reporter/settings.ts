@@ -15,13 +15,7 @@ export const reporterShape = v.object({
   /** The site's address, where pushgate serves it. */
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
-  status: v.exactOptional(
-    v.object({
-      gitHost: v.picklist(gitHostNames),
-      repository: v.string(),
-      context: text,
-    }),
-  ),
+  status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
   /** `site.notify`. */
   notify: v.exactOptional(url),
 });

@@ -1,7 +1,4 @@
-/**
- * The build: a connection to the socket of the generator's unit starts it and brings its output. How the build ended is
- * in a file that root alone writes, as the repository's code may write what it likes to the connection (decision 020).
- */
+/** A connection to the generator's socket starts a build and brings its output; root reports its end (decision 020). */
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -45,10 +42,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   return built.printed;
 }
 
-/**
- * What the generator writes about the pages is in a file beside the clone, which its unit mounts over the one in the
- * source. A build begins with the repository's file, else with that of the last build.
- */
+/** The unit mounts the stats over the source's file. A build begins with the repository's, else with the last ones. */
 function provideStats({ clone, stats }: Places, folder = ""): void {
   const inSource = join(clone, folder, statsName);
   const stat = ifThere(() => lstatSync(inSource));

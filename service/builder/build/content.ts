@@ -1,7 +1,4 @@
-/**
- * Which folders of a commit are its content: those that Hugo mounts as content by the site's configuration. Hugo's unit
- * prints them before it builds. The repository may have it print anything: at worst, its own pushes build more or less.
- */
+/** The folders that Hugo mounts as content, as its unit prints them. A repository may lie about its own pushes only. */
 import { posix } from "node:path";
 import * as v from "valibot";
 import { absolute } from "../../shapes.ts";

@@ -1,7 +1,4 @@
-/**
- * Watches the disk while the generator or git writes, and ends that program where the site takes more than it may, or the
- * disk has less free than its reserve (decision 021).
- */
+/** Ends the generator or git where the site takes too much of the disk, or the reserve is reached (decision 021). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../../printable.ts";
 import { isUnder } from "../files.ts";

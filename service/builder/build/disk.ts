@@ -5,10 +5,7 @@ import { eachName, ifThere } from "../files.ts";
 import { now } from "../run/pauses.ts";
 import { failed, mebibytes, type Setback } from "../run/setback.ts";
 
-/**
- * In shares of the largest release (`site.limits.releaseMiB`). The generator's output, the release made of it and the
- * published one are a share each; the fourth is for clone, checkout, cache and the former releases.
- */
+/** Shares of `site.limits.releaseMiB`: a build's output, its release, the published one, and one for all the rest. */
 export const shares = {
   ofSite: 4,
   /** While the generator or git writes: a release is made only after that. */
@@ -61,10 +58,7 @@ export function needRoom(path: string, bytes = 0): void {
 const slash = Buffer.from("/");
 const slice = 5; // milliseconds after which other work of this process goes on
 
-/**
- * Blocks of all below a folder; a file with several names there counts once. Ends where the sum is above `most`, or
- * `going` returns false. `closed`: folders that cannot be read, so that their size is unknown.
- */
+/** Blocks below a folder, up to `most`, while `going`. `closed`: folders that cannot be read, so of unknown size. */
 export async function measure(folder: string, most = Number.POSITIVE_INFINITY, going = () => true) {
   const closed = new Set<string>();
   const folders = [Buffer.from(folder)]; // bytes, as a build may give any name

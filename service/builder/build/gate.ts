@@ -1,7 +1,4 @@
-/**
- * Checks a build before it is published: an index.html, enough pages, no links, no file that nginx would not serve, not
- * too large. Hugo's exit status is not enough: without layouts Hugo exits with 0 and writes nothing.
- */
+/** Checks a build before it is published. Hugo's exit status is not enough: without layouts Hugo exits with 0. */
 import { lstatSync } from "node:fs";
 import { isUnder, type Tree, walk } from "../files.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";

@@ -1,7 +1,4 @@
-/**
- * Puts one file of a build into a release: a hard link to the published file where both have the same bytes, else a copy
- * (decision 011).
- */
+/** Puts a built file into a release: a link to the published file of the same bytes, else a copy (decision 011). */
 import { fstatSync, linkSync, readSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { reading, withFile } from "../files.ts";

@@ -1,7 +1,4 @@
-/**
- * Makes a release: a folder that never changes again. The assets of each release that stays are linked into the next ones,
- * because pages that are open refer to them (decision 011).
- */
+/** Makes a release, which never changes, with the assets of former ones: open pages refer to them (decision 011). */
 import { chmodSync, linkSync, lstatSync, mkdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
@@ -17,12 +14,7 @@ import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest,
 type Rules = Pick<BuilderSettings, "assets">;
 type Source = Pick<Manifest, "from" | "commit">;
 
-type Draft = {
-  readonly places: Places;
-  readonly release: string;
-  readonly folder: string;
-  readonly files: Map<string, ReleaseFile>;
-};
+type Draft = Readonly<{ places: Places; release: string; folder: string; files: Map<string, ReleaseFile> }>;
 
 /** Makes a release of the generator's output: on the disk, and not yet published. Adds to `warnings`. */
 export async function makeRelease({ assets }: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {

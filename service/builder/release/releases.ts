@@ -16,20 +16,11 @@ import type { Places } from "../places.ts";
 import { failed } from "../run/setback.ts";
 import { hashOf } from "./link-or-copy.ts";
 
-export type ReleaseFile = {
-  readonly size: number;
-  readonly sha256: string;
-  /** The release whose build made the file: another one where an asset is carried along. */
-  readonly built: string;
-};
+/** `built`: the release whose build made the file: another one where an asset is carried along. */
+export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string }>;
 
-/** Where a build had its content from. */
-export type From = {
-  /** The site's folder in the repository; "" is its top. */
-  readonly folder: string;
-  /** A folder outside the repository, or those in it. */
-  readonly content: string | readonly string[];
-};
+/** The site's folder in the repository, "" for its top; and the content's folder outside it, or folders in it. */
+export type From = Readonly<{ folder: string; content: string | readonly string[] }>;
 
 export type Manifest = {
   readonly release: string;
@@ -94,11 +85,8 @@ export function releases({ manifests, releases }: Places): string[] {
 }
 
 export function currentRelease({ current, release }: Places): string | undefined {
-  let target = "";
-  try {
-    target = readlinkSync(current);
-  } catch {}
-  const id = /^releases\/([^/]+)$/.exec(target)?.[1];
+  const isLink = ifThere(() => lstatSync(current).isSymbolicLink());
+  const id = isLink && /^releases\/([^/]+)$/.exec(readlinkSync(current))?.[1];
   return id && releaseId.test(id) && ifThere(() => lstatSync(release(id)).isDirectory()) ? id : undefined;
 }
 
@@ -114,7 +102,7 @@ export function nextId(places: Places, commit: string): string {
   return `${String(Math.max(0, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
 }
 
-/** Bytes that these releases take: a file that they share is one file on the disk. */
+/** A file that releases share is one file on the disk. */
 export function sizeOf(places: Places, ids: readonly string[]): number {
   const files = new Map<string, number>();
   for (const id of ids)
@@ -140,13 +128,6 @@ export function switchTo(places: Places, release: string): void {
     throw failed(`${places.current} is a folder and should be a link. Move it away.`);
   }
   syncFolder(places.site);
-}
-
-/** Returns the releases that stay. */
-export function publish(places: Places, release: string): readonly string[] {
-  const stay = staying(places, release);
-  switchTo(places, release);
-  return stay;
 }
 
 /** Removes the other releases, manifests first: what a kill leaves of a release is no longer one. */

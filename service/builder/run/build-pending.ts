@@ -1,7 +1,6 @@
 /**
- * The builder's loop: as long as markers are pending, it takes them all, runs, writes the result, and only then removes
- * them. After a failed run it pauses; before a long pause it parks its markers and ends, but not where it cannot take a
- * marker: the .path unit would start the next builder at once (decision 031).
+ * The builder's loop: it takes all markers, runs, writes the result, and only then removes them. After a failed run it
+ * pauses; before a long pause it parks its markers and ends (decision 031).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, setAside } from "../build/build.ts";
@@ -9,7 +8,7 @@ import type { Places } from "../places.ts";
 import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
 import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
-import { type Failing, now, type Pauses, pausesOf, stillFailing } from "./pauses.ts";
+import { type Failing, now, type Pauses, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
 import { isGood, lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
@@ -22,21 +21,18 @@ export function removeLeftovers(places: Places): void {
   setAside(places);
 }
 
-/**
- * Returns true when nothing is pending, or parked; false at the first failure if `pause` is null, or if `mayRun` forbids
- * a run.
- */
+/** True when nothing is pending, or parked; false where `mayRun` forbids a run. */
 export async function buildPending(
   context: BuildContext,
   journal: (entry: RunLine) => void,
-  pause: Pauses | null = pausesOf(context.settings),
-  mayRun = async () => true,
+  pause: Pauses,
+  mayRun: () => Promise<boolean>,
 ): Promise<boolean> {
   const { places } = context;
   pruneOld(places);
   let failing = readStatus(places)?.failing;
   const until = takePause(places);
-  if (pause && until) {
+  if (until) {
     if (park(places) && until - Date.now() > pause.rests && !arrived(places)) return true;
     await rest(places, until - Date.now(), pause.least);
   }
@@ -51,7 +47,7 @@ export async function buildPending(
     const once = batch.some(runsOnce);
     const before = failing;
     if (good) failing = undefined;
-    else if (!once) failing = stillFailing(failing, pause ?? pausesOf(context.settings));
+    else if (!once) failing = stillFailing(failing, pause);
     const turn = turnOf(before, failing);
     if (!once || turn) reportResult(context, run, turn);
     journal(record(context, run, failing));
@@ -60,7 +56,6 @@ export async function buildPending(
     if (run.stay || !good) await cleanUp(context);
 
     if (good || once) continue;
-    if (!pause) return false;
     const wait = Date.parse(failing!.next) - Date.now();
     if (wait > pause.rests && faults.length === 0 && park(places)) return true;
     await rest(places, wait, pause.least, left);

@@ -63,10 +63,7 @@ function found(folder: string): FoundFile[] {
   return entries;
 }
 
-/**
- * Takes all markers; `markers` has also those that an earlier run took. Never throws: `faults` has what went wrong, and
- * the rest is taken. `left`: keys of entries that stay in the folders.
- */
+/** Never throws. `markers` has also those that an earlier run took; `left`: keys of what stays in the folders. */
 export function take(places: Places) {
   const faults: string[] = [];
   const warnings: string[] = [];
@@ -152,10 +149,7 @@ function write(file: string, names: readonly string[]): void {
   writeWhole(file, `${[...deliveries, ...requests].join("\n")}\n`, 0o600);
 }
 
-/**
- * Moves what is pending to where the .path unit does not look, but for a rollback: the next marker of any kind has it
- * built. False where something stays.
- */
+/** Moves all but a rollback to where the .path unit does not look. False where something stays. */
 export function park(places: Places): boolean {
   try {
     const markers = pending(places).filter((marker) => !runsOnce(marker));

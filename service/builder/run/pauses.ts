@@ -10,8 +10,8 @@ export type Failing = { readonly since: string; readonly attempts: number; reado
 export type Pauses = ReturnType<typeof pausesOf>;
 
 /**
- * Milliseconds. The first pause doubles up to `rests`, the longest that a builder waits for; then it ends, and the timer
- * of site.reconcileMinutes starts the next one. Not even a new marker makes a pause shorter than `least`.
+ * Milliseconds. The first pause doubles up to `rests`, the longest that a builder waits for; then it ends, until the tick of
+ * site.reconcileMinutes or a marker. Not even a marker makes a pause shorter than `least`.
  */
 export const pausesOf = ({ reconcileMinutes }: Pick<BuilderSettings, "reconcileMinutes">) => ({
   first: 5_000,

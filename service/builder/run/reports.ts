@@ -1,7 +1,4 @@
-/**
- * What the reporter is to send of a run: the result on the commit, and that builds begin to fail or succeed again
- * (decision 027). What cannot be written is a warning of the run.
- */
+/** What the reporter is to send of a run (decision 027). What cannot be written is a warning of the run. */
 import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { writeWhole } from "../files.ts";
@@ -16,10 +13,7 @@ type Given = { readonly settings: Pick<BuilderSettings, "reports">; readonly pla
 type Result = Pick<Report, "state" | "reason"> & { readonly commit: string };
 type Turn = "failure" | "success" | undefined;
 
-/**
- * Whether runs began to fail or to succeed. Call this before status.json is written: after an end in between, the next
- * builder finds the turn again.
- */
+/** Whether runs began to fail or to succeed: known again to the next builder until status.json is written. */
 export function turnOf(before: Failing | undefined, after: Failing | undefined): Turn {
   if ((before === undefined) === (after === undefined)) return undefined;
   return after ? "failure" : "success";

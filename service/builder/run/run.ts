@@ -13,10 +13,10 @@ import {
   differences,
   isSameBuild,
   type Manifest,
-  publish,
   readManifest,
   releases,
   removeRelease,
+  staying,
   switchTo,
 } from "../release/releases.ts";
 import { type Plan, plan, planBy } from "../source/decide.ts";
@@ -84,7 +84,9 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
         last.reason = `${reason}: the build is the same as ${published.release}`;
         return;
       }
-      run.stay = publish(places, made.release);
+      const stay = staying(places, made.release);
+      switchTo(places, made.release);
+      run.stay = stay;
       last.result = "published";
       if (heldHead(places) !== head) unholdHead(places);
     } finally {

@@ -1,7 +1,4 @@
-/**
- * A builder that was ended in the middle of a run has reported nothing. systemd runs this program after it: the status
- * gets the reason, and the next builder pauses as after a failed run.
- */
+/** systemd runs this after a builder that was ended in a run: the status has the reason, and the next one pauses. */
 import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { ifThere, remove, writeWhole } from "../files.ts";

@@ -15,7 +15,6 @@ export function relevant(paths: readonly string[], patterns: readonly string[]):
 
 export type Known = {
   readonly head: string;
-  /** null: nothing is published. */
   readonly deployed: { readonly release: string; readonly commit: string } | null;
   /** The head from which a rollback went back. */
   readonly held: string | null;

@@ -1,6 +1,6 @@
 /**
- * Every call of git. The repository and its host's answers may change what is fetched, never what is run. git passes the
- * environment on to submodules. For each of its lines git.test.ts or ssh.test.ts shows what gets in without it.
+ * A repository and its host may change what git fetches, never what it runs. For each line git.test.ts or ssh.test.ts shows
+ * what gets in without it; git passes the environment on to submodules.
  */
 import { watchDisk } from "../build/disk-watch.ts";
 import { type Ended, runChild } from "../child.ts";

@@ -2,14 +2,14 @@
 import { chmodSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freeOf, measure, onDisk } from "../build/disk.ts";
+import { measure, onDisk } from "../build/disk.ts";
 import { below, ifThere, isUnder, namesIn, remove, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest, releases } from "../release/releases.ts";
 import { failed, listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import type { Git } from "./git.ts";
-import { checkoutFault, lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
+import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
 
 export type BuildContext = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
 
@@ -34,10 +34,7 @@ export function discardClone({ checkedOut, clone }: Places): void {
   for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
 }
 
-/**
- * Removes what a killed git left: locks, and the files of a checkout that did not end; with `objects` also temporary packs,
- * which only take room: a push would wait for a look at all objects.
- */
+/** Removes what a killed git left; temporary packs only with `objects`, since a look at all of them takes time. */
 export function removeHalfCheckout({ clone, checkedOut }: Places, objects = false): void {
   const git = join(clone, ".git");
   const skip = (path: string) => !objects && /(^|\/)objects$/.test(path);
@@ -114,7 +111,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
   remove(places.checkedOut);
   const read = await git(["read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) {
-    const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);
+    const fault = remoteFault(read, settings);
     throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
   }
   const withSubmodules = settings.submodules && (await updateSubmodules(context));
@@ -138,10 +135,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
   return links;
 }
 
-/**
- * Root mounts this folder by its path, so none on the way may be a link. A folder that the commit does not have may still
- * be there, with the build's stats in it.
- */
+/** Root mounts it, so no link may lead there. One that the commit lacks may still be there, with the build's stats. */
 function needFolder({ clone }: Places, folder: string, commit: string, tracked: readonly string[]): void {
   try {
     below(clone, folder, () => {});
