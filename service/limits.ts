@@ -2,7 +2,6 @@
 import * as v from "valibot";
 import { whole } from "./shapes.ts";
 
-/** A key of the configuration: `usual` is its default. */
 export const amount = (min: number, max: number, usual: number, what: string, description: string) => {
   const form = `${what} from ${min} to ${max}, such as ${usual}`;
   return v.optional(v.pipe(whole(min, max), v.metadata({ form, description })), usual);
@@ -12,13 +11,7 @@ export const receiverLimits = v.strictObject({
   // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
   bodyBytes: amount(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
   rejectionsPerMinute: amount(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
-  concurrentPerSource: amount(
-    1,
-    1_000,
-    32,
-    "a whole number",
-    "Requests that one source may have open at the receiver.",
-  ),
+  concurrentPerSource: amount(1, 1_000, 32, "a whole number", "Requests that one source may have open."),
 });
 
 export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;

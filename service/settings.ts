@@ -15,6 +15,17 @@ export class SettingsFault extends Error {
   }
 }
 
+/** Runs a program. Exits 78 (EX_CONFIG) on faulty settings, and 1 on any other error, which `describe` words. */
+export function start(name: string, main: () => Promise<void>, describe: (error: Error) => Error = (error) => error) {
+  // journald closes its end of the pipe when it restarts: a lost line must not stop the program.
+  process.stdout.on("error", () => {});
+  main().catch((error: Error) => {
+    const isFaulty = error instanceof SettingsFault;
+    process.stderr.write(`${name}: ${isFaulty ? error.message : describe(error).message}\n`);
+    process.exit(isFaulty ? 78 : 1);
+  });
+}
+
 /** Adds a fault. Returns undefined in place of what the fault is about. */
 export type Report = (fault: string) => undefined;
 
@@ -26,7 +37,6 @@ export function withFaults<T>(read: (report: Report) => T | undefined): T {
   return value;
 }
 
-/** `fix`: what provides the file. */
 function readText(file: string, fix: string, report: Report): string | undefined {
   try {
     return readFileSync(file, "utf8");

@@ -55,7 +55,6 @@ export function runChild(command: string, args: readonly string[], terms: Readon
     child.stderr.setEncoding("utf8").on("data", (part: string) => {
       stderr = (stderr + part).slice(-mostError);
     });
-    // The program could not be started.
     child.once("error", ({ message }) => {
       stderr = message;
     });

@@ -19,12 +19,9 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-export function withFile<T>(
-  path: string | Buffer,
-  flags: string | number,
-  use: (descriptor: number) => T,
-  mode?: number,
-): T {
+type Path = string | Buffer;
+
+export function withFile<T>(path: Path, flags: string | number, use: (descriptor: number) => T, mode?: number): T {
   const descriptor = openSync(path, flags, mode);
   try {
     return use(descriptor);
@@ -40,7 +37,7 @@ const pathOnly = 0o10000000; // O_PATH of Linux, which Node does not name: opens
 const folderItself = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Calls `use` with a path that leads into this folder, whatever takes its place meanwhile. Throws on a link. */
-export function within<T>(folder: string | Buffer, use: (here: string) => T): T {
+export function within<T>(folder: Path, use: (here: string) => T): T {
   // Only tests run elsewhere.
   if (process.platform !== "linux") return use(`${folder}`);
   return withFile(folder, folderItself, (descriptor) => {
@@ -76,7 +73,6 @@ export function writeWhole(path: string, text: string, mode = 0o644, next = `${p
   syncFolder(dirname(path));
 }
 
-/** undefined where the call throws ENOENT. */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
@@ -87,7 +83,7 @@ export function ifThere<T>(look: () => T): T | undefined {
 }
 
 /** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
-export function remove(path: string | Buffer): void {
+export function remove(path: Path): void {
   const stat = ifThere(() => lstatSync(path));
   if (!stat?.isDirectory()) return void ifThere(() => unlinkSync(path));
   within(path, (here) => {
@@ -100,7 +96,7 @@ export function remove(path: string | Buffer): void {
 }
 
 /** Gives an entry of the folder a name that counts no more, and that no other account can guess. Returns its new path. */
-export function moveAside(folder: string, path: string | Buffer): string {
+export function moveAside(folder: string, path: Path): string {
   const aside = mkdtempSync(`${folder}/.aside-`);
   try {
     renameSync(path, aside);
@@ -112,11 +108,10 @@ export function moveAside(folder: string, path: string | Buffer): string {
 }
 
 /** The names in a folder as bytes, one after the other: there may be millions. */
-export function* eachName(folder: string | Buffer): Generator<Buffer> {
+export function* eachName(folder: Path): Generator<Buffer> {
   // Node 18 requires names as bytes where the path is bytes.
   const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
   try {
-    // Node's types call the bytes a string.
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield Buffer.from(entry.name);
   } finally {
     opened.closeSync();

@@ -4,7 +4,7 @@
  * With the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
-import { SettingsFault } from "../settings.ts";
+import { start } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pausesOf } from "./run/pauses.ts";
@@ -30,11 +30,4 @@ async function main(): Promise<void> {
   if (!(await buildPending(context, journal, pausesOf(settings), isConfined))) process.exitCode = 69;
 }
 
-// journald closes its end of the pipe when it restarts: a lost line must not stop a build.
-process.stdout.on("error", () => {});
-
-main().catch((error: unknown) => {
-  const { message } = error instanceof SettingsFault ? error : setbackOf(error);
-  process.stderr.write(`pushgate-builder: ${message}\n`);
-  process.exit(error instanceof SettingsFault ? 78 : 1);
-});
+start("pushgate-builder", main, setbackOf);

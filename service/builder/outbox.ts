@@ -1,9 +1,9 @@
 /** A folder of numbered files, oldest first: the builder only adds reports, on the disk, and the reporter removes them. */
-import { readdirSync, readSync, unlinkSync } from "node:fs";
+import { readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
-import { ifThere, moveAside, reading, remove, withFile, writeWhole } from "./files.ts";
+import { moveAside, reading, remove, withFile, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -32,7 +32,6 @@ const namesIn = (folder: string): Buffer[] =>
     .filter(([first]) => first !== 0x2e)
     .sort(Buffer.compare);
 
-/** Above the bound, the oldest goes. */
 export function add(folder: string, report: Report): void {
   const names = namesIn(folder).map(String).filter(isName);
   const number = Number.parseInt(names.at(-1) ?? "0", 10) + 1;
@@ -56,15 +55,11 @@ function read(path: string): Report | undefined {
   }
 }
 
-/** Removes a file. A folder, which no builder makes there, first gets a name that counts no more. */
 export function removeReport(folder: string, name: Buffer): void {
   const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
   try {
-    ifThere(() => unlinkSync(path));
+    remove(path);
   } catch {
-    const aside = moveAside(folder, path);
-    try {
-      remove(aside);
-    } catch {} // deeper than a path may be
+    moveAside(folder, path); // a folder that is too deep
   }
 }

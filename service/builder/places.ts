@@ -33,7 +33,6 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     held: join(work, "held"),
     /** When the builder tries again after it was ended in a run. */
     paused: join(work, "paused"),
-    /** The result that was last reported. */
     reported: join(work, "reported"),
     /** The commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),

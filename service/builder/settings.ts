@@ -33,7 +33,6 @@ export const builderShape = v.object({
   knownHosts: v.exactOptional(absolute),
   /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
   agent: v.exactOptional(absolute),
-  /** What the reporter is to send, where it sends anything. */
   reports: v.exactOptional(
     v.object({
       folder: absolute,
@@ -47,9 +46,7 @@ export const builderShape = v.object({
     result: absolute,
   }),
   limits: v.object({
-    /** What a release may take on the disk. */
     releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
-    /** Of the last release's pages. */
     pagesPercent: whole(0, 100),
     /** For a build, and for each call of git. */
     seconds: whole(1, 86_400),

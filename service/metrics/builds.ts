@@ -4,7 +4,6 @@ import * as v from "valibot";
 
 const largest = 256 << 10; // bytes; usual are 3 KiB
 
-/** How a run of the builder ends. */
 export const results = ["published", "nothing", "failed", "rejected", "rolled back"] as const;
 export type Result = (typeof results)[number];
 

@@ -30,7 +30,6 @@ export function createLimiter(limits: ReceiverLimits, now = () => performance.no
   const perMs = rejectionsPerMinute / 60_000;
 
   return {
-    /** Bytes of a delivery's body. */
     longestBody: ofBody,
     /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
     enter(source: string, bytes: number): (() => void) | string {

@@ -22,7 +22,6 @@ const parserStatus: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
 };
 
-/** A connection, with the answer to its latest request. */
 type Connection = Socket & { latest?: ServerResponse };
 
 export function createReceiver(app: RequestListener, journal: Journal, bound = bounds): Server {
@@ -60,7 +59,6 @@ export function createReceiver(app: RequestListener, journal: Journal, bound = b
   return server;
 }
 
-/** For a connection without a ServerResponse. */
 function raw(status: number, more: Headers = []): string {
   const { text, headers } = rejections[status]!;
   const lines = [...headers, ...more, "Connection", "close"].map((text, i) => text + (i % 2 === 0 ? ": " : "\r\n"));

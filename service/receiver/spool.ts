@@ -10,7 +10,6 @@ export type Spooled = Push & Readonly<{ delivery: string; hook: string; event: "
 
 export type Spool = ReturnType<typeof openSpool>;
 
-/** Its message is for the journal. */
 export class SpoolFault extends Error {}
 
 /** Files that may wait for a hook: 40 MB. */
@@ -77,7 +76,6 @@ export function tidied(folder: string, most: number): number {
   }
 }
 
-/** Why the folder cannot be used; undefined where the error is about something else. */
 export function folderFault(folder: string, error: unknown): string | undefined {
   const { code = "" } = error as NodeJS.ErrnoException;
   if (!/^(EACCES|EEXIST|ENOENT|ENOTDIR|EPERM)$/.test(code)) return undefined;

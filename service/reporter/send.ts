@@ -7,7 +7,6 @@ import { printable } from "../printable.ts";
 import { type Answer, type Post, post } from "./post.ts";
 
 export type Channel = {
-  /** For the journal. */
   readonly host: string;
   /** Appears in no text of the journal, also where the recipient repeats it. */
   readonly secret: string;
@@ -17,7 +16,6 @@ export type Channel = {
 
 export type Channels = Readonly<Partial<Record<Report["to"], Channel>>>;
 
-/** A line of the journal. */
 export type Line = {
   readonly to: Report["to"] | null;
   readonly result: "sent" | "delayed" | "dropped";
@@ -115,7 +113,7 @@ async function send(what: Post, seconds: number, authorities?: string): Promise<
 }
 
 function judged({ status, headers, text }: Answer): Sent {
-  const reason = `${status} ${text.replace(/\s+/g, " ")}`.trim();
+  const reason = `${status} ${text}`.replace(/\s+/g, " ").trim();
   if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
   if (status >= 300 && status < 400)
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };

@@ -10,7 +10,6 @@ const url = v.pipe(v.string(), v.regex(/^https:\/\/[!-~]+$/));
 
 export const reporterShape = v.object({
   hook: hookName,
-  /** The folder into which the builder puts reports. */
   folder: absolute,
   /** The site's address, where pushgate serves it. */
   site: v.exactOptional(url),
@@ -28,7 +27,6 @@ export type Reporter = {
   readonly secrets: { readonly status?: string; readonly notify?: string };
 };
 
-/** Throws SettingsFault. */
 export const readReporter = (env: Environment = environment): Reporter =>
   withFaults((report) => {
     const settings = readShape(reporterShape, env, report);

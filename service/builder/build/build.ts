@@ -53,7 +53,6 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
   if (!stat) writeFileSync(inSource, "", { flag: "wx" });
 }
 
-/** Of a site without pages. */
 const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
 
 function writeAnew(path: string, text: Buffer | string): void {
@@ -74,12 +73,10 @@ export function setAside({ work, out }: Places, folder = out): void {
     } catch {} // folders that another account closed, or deeper than a path may be: root removes them
 }
 
-/** Has root remove what `setAside` could not. */
 export function removeAsRoot({ generator }: BuilderSettings, { work }: Places): void {
   if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(generator.socket, () => {});
 }
 
-/** How a build ends that the disk's watch has stopped. */
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
 
 async function bySocket(

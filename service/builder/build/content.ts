@@ -7,7 +7,6 @@ import type { BuilderSettings } from "../settings.ts";
 
 type Given = Pick<BuilderSettings, "content" | "folder">;
 
-/** The line that Hugo's unit prints after the folders. */
 export const endOfFolders = "pushgate-generator begins";
 
 /** With `build.writeStats` Hugo writes it at the top of its source, and a site's tools read it there. */
@@ -17,7 +16,6 @@ export const statsName = "hugo_stats.json";
 export const mostPrinted = 64 << 10;
 const mostFolders = 50;
 
-/** Hugo's default. */
 const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];
 
 /** `printed`: JSON of each module, the site itself first, and other lines between them. Relative to the clone. */
@@ -51,7 +49,6 @@ export const fromOf = (given: Given, printed: string): From => ({
   content: given.content ?? contentFolders(printed, given),
 });
 
-/** Of the repository. */
 export function contentOf({ from }: Pick<Manifest, "from">, given: Given): readonly string[] {
   if (given.content !== undefined) return [];
   return typeof from.content === "object" ? from.content : usual(given);

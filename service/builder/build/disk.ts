@@ -12,14 +12,12 @@ export const shares = {
   whileWriting: 3,
   /** Before a run: the generator's output and the release made of it need the other two. */
   beforeRun: 2,
-  /** Of the cache alone, before a run. */
   ofCache: 1 / 4,
 } as const;
 
 /** Bytes that an entry takes at least, so that a build of empty files is limited, too. */
 const block = 4096;
 
-/** Bytes that a file of this size takes. */
 export const onDisk = (size: number): number => Math.ceil(Math.max(size, 1) / block) * block;
 
 /** A twentieth of the file system, 1 GiB at most: of 2 GB a second a build writes 0.5 GB before it is ended. */

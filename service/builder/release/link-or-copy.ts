@@ -29,7 +29,6 @@ function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   });
 }
 
-/** undefined where the file is missing, unreadable, or no regular file. */
 export function hashOf(file: string): Hashed | undefined {
   try {
     return read(file);

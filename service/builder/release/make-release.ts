@@ -55,7 +55,6 @@ function addBuilt({ places, release, folder, files }: Draft, found: Tree): void 
     });
 }
 
-/** "" is the top. */
 function byFolder(paths: readonly string[]): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   for (const path of paths) {

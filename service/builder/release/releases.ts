@@ -25,7 +25,6 @@ export type From = Readonly<{ folder: string; content: string | readonly string[
 export type Manifest = {
   readonly release: string;
   readonly commit: string;
-  /** ISO 8601. */
   readonly at: string;
   readonly pages: number;
   readonly from: From;
@@ -98,7 +97,7 @@ export function deployed(places: Places): Manifest | undefined {
 /** Its number is one more than the highest, finished or not. */
 export function nextId(places: Places, commit: string): string {
   const names = [...readdirSync(places.releases), ...readdirSync(places.manifests)];
-  const numbers = names.filter((name) => /^\d{6}-/.test(name)).map((name) => Number(name.slice(0, 6)));
+  const numbers = names.map((name) => Number(/^(\d{6})-/.exec(name)?.[1] ?? 0));
   return `${String(Math.max(0, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
 }
 
@@ -140,12 +139,6 @@ export function prune(places: Places, stay: readonly string[]): void {
   for (const id of old) remove(places.release(id));
 }
 
-export const removeRelease = (places: Places, release: string): void =>
-  prune(
-    places,
-    releases(places).filter((id) => id !== release),
-  );
-
 /** Removes releases that were never finished. What is published stays, whatever it lacks. */
 export function removeHalf(places: Places): void {
   remove(`${places.current}.new`);
@@ -158,12 +151,9 @@ export function removeHalf(places: Places): void {
 
 /** Whether two releases were built with the same files; what they carry along may differ. */
 export function isSameBuild(one: Manifest, other: Manifest): boolean {
-  const built = ({ release, files }: Manifest) => [...files].filter(([, entry]) => entry.built === release);
-  const same = ([path, { sha256 }]: [string, ReleaseFile]) => {
-    const before = other.files.get(path);
-    return before?.built === other.release && before.sha256 === sha256;
-  };
-  return built(one).length === built(other).length && built(one).every(same);
+  const built = ({ release, files }: Manifest) =>
+    [...files].flatMap(([path, entry]) => (entry.built === release ? [`${entry.sha256} ${path}`] : [])).sort();
+  return built(one).join("\0") === built(other).join("\0");
 }
 
 /** Paths of a release that are missing, differ from what was published, or were added. */

@@ -13,9 +13,7 @@ import { failed, setbackOf } from "./setback.ts";
 
 export type Marker = {
   readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback";
-  /** For people. */
   readonly name: string;
-  /** Of a rollback. */
   readonly release?: string;
   /** Of root's requests. */
   readonly file?: FoundFile;
@@ -26,9 +24,7 @@ type FoundFile = Readonly<{ folder: string; name: string; path: Buffer; stat: St
 
 /** Entries that one run takes from a folder: to remove 10,000 takes 0.2 s. */
 const mostTaken = 10_000;
-/** Noted deliveries, and requests. One more would add only its name. */
-const mostNoted = 1_000;
-/** Names in the status and in the journal. */
+const mostNoted = 1_000; // deliveries, and requests: one more would add only its name
 const mostNamed = 10;
 
 /** Keys of entries that cannot be removed, such as mount points: they request one build, not one after the other. */
@@ -136,7 +132,6 @@ const requestName = ({ name, stat }: FoundFile): string =>
 const kindOf = (name: string): Marker["kind"] =>
   isDelivery(name) ? "delivery" : name === "tick" || name === "schedule" ? name : "request";
 
-/** The names in the files `parked` and `taken`. */
 const noted = ({ parked, taken }: Places): string[] => {
   const text = [parked, taken].map((file) => ifThere(() => readFileSync(file, "utf8")) ?? "").join("");
   return [...new Set(text.split("\n").filter((name) => name !== ""))];
@@ -162,7 +157,6 @@ export function park(places: Places): boolean {
   }
 }
 
-/** Whether it is not tried again. */
 export const runsOnce = ({ kind }: Marker): boolean => kind === "rollback";
 
 /** Markers that are taken and not published, and root's requests by age. */

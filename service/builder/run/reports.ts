@@ -66,7 +66,6 @@ function set({ settings: { reports }, places }: Given, result: Result): void {
 
 const now = (): string => new Date().toISOString();
 
-/** undefined where it cannot be read. */
 function reported({ reported }: Places): Result | undefined {
   try {
     return JSON.parse(readFileSync(reported, "utf8"));

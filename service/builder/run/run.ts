@@ -13,9 +13,9 @@ import {
   differences,
   isSameBuild,
   type Manifest,
+  prune,
   readManifest,
   releases,
-  removeRelease,
   staying,
   switchTo,
 } from "../release/releases.ts";
@@ -91,7 +91,8 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
       if (heldHead(places) !== head) unholdHead(places);
     } finally {
       // Only published releases stay, for a rollback: five others would take their places.
-      if (currentRelease(places) !== made.release) removeRelease(places, made.release);
+      const others = releases(places).filter((id) => id !== made.release);
+      if (currentRelease(places) !== made.release) prune(places, others);
     }
   });
 }

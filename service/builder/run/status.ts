@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { type Builds, type Result, results } from "../../metrics/builds.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, type Places } from "../places.ts";
-import { currentRelease, type Manifest, readManifest, releases } from "../release/releases.ts";
+import { currentRelease, deployed, type Manifest, readManifest, releases } from "../release/releases.ts";
 import { type Failing, now } from "./pauses.ts";
 
 type Step = "fetch" | "decide" | "checkout" | "build" | "publish";
@@ -12,7 +12,6 @@ export type Last = {
   result: Result;
   reason: string;
   commit: string | null;
-  /** When the run ended. */
   at: string;
   readonly trigger: readonly string[];
   readonly warnings: string[];
@@ -72,19 +71,16 @@ export class Run {
 
 export function writeStatus(places: Places, hook: string, run: Run, failing: Failing | undefined): void {
   const { last, stay } = run;
-  const current = currentRelease(places);
+  const published = deployed(places);
   const held = heldHead(places);
   // Releases that do not stay are being removed.
   const known = releases(places)
     .filter((id) => stay?.includes(id) ?? true)
     .flatMap((id) => readManifest(places, id) ?? []);
-  const [deployed] = known
-    .filter(({ release }) => release === current)
-    .map(({ release, commit, at }) => ({ release, commit, at }));
   const former = readStatus(places);
   const status: Status = {
     hook,
-    deployed: deployed ?? null,
+    deployed: published ? { release: published.release, commit: published.commit, at: published.at } : null,
     head: run.head ?? former?.head ?? null,
     ...(held !== null && { held }),
     last,
@@ -96,7 +92,6 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
   writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }
 
-/** undefined where it cannot be read. */
 export function readStatus(places: Places): Status | undefined {
   try {
     return JSON.parse(readFileSync(places.status, "utf8"));

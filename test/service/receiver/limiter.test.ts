@@ -39,7 +39,7 @@ test("each limit says what a value is, with its bounds and default, and what it 
         "concurrentPerSource",
         {
           form: "a whole number from 1 to 1000, such as 32",
-          description: "Requests that one source may have open at the receiver.",
+          description: "Requests that one source may have open.",
         },
       ],
     ],

@@ -11,7 +11,6 @@ import {
   readManifest,
   releases,
   removeHalf,
-  removeRelease,
   seal,
   staying,
   switchTo,
@@ -57,7 +56,7 @@ describe("a manifest", () => {
     expect(readManifest(places, id(2))?.pages).toBe(1);
     writeFileSync(places.manifest(id(2)), "{");
     expect(readManifest(places, id(2))?.pages).toBe(1);
-    removeRelease(places, id(2));
+    prune(places, [id(3)]);
     expect(readManifest(places, id(2))).toBeUndefined();
     expect([readdirSync(places.releases), readdirSync(places.manifests)]).toEqual([[id(3)], [`${id(3)}.json`]]);
   });
