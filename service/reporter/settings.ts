@@ -21,11 +21,8 @@ export const reporterShape = v.object({
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
 
-export type Reporter = {
-  readonly settings: ReporterSettings;
-  /** The git host's token, and the key that signs what goes to `site.notify`. */
-  readonly secrets: { readonly status?: string; readonly notify?: string };
-};
+/** `secrets`: the git host's token, and the key that signs what goes to `site.notify`. */
+export type Reporter = Readonly<{ settings: ReporterSettings; secrets: { status?: string; notify?: string } }>;
 
 export const readReporter = (env: Environment = environment): Reporter =>
   withFaults((report) => {

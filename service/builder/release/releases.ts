@@ -1,14 +1,5 @@
 /** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
-import {
-  existsSync,
-  lstatSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onDisk } from "../build/disk.ts";
 import { ifThere, remove, syncFolder, walk } from "../files.ts";
@@ -146,7 +137,7 @@ export function removeHalf(places: Places): void {
   for (const name of readdirSync(places.releases))
     if (releaseId.test(name) && !finished.has(name)) remove(places.release(name));
   for (const name of readdirSync(places.manifests))
-    if (!existsSync(places.release(name.replace(/\.json$/, "")))) remove(join(places.manifests, name));
+    if (!ifThere(() => lstatSync(places.release(name.replace(/\.json$/, ""))))) remove(join(places.manifests, name));
 }
 
 /** Whether two releases were built with the same files; what they carry along may differ. */

@@ -12,7 +12,6 @@ import {
   deployed,
   differences,
   isSameBuild,
-  type Manifest,
   prune,
   readManifest,
   releases,
@@ -63,8 +62,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   setImmediate(crypto);
   const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
-  const decided = await run.timed("decide", () => decideFrom(context, published, head, markers));
-  const { commit, reason, unlessSame } = decided;
+  const { commit, reason, unlessSame } = await run.timed("decide", () => decideFrom(context, head, markers));
   last.commit = commit ?? head;
   last.reason = reason;
   if (commit === null) return;
@@ -98,13 +96,9 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
 }
 
 /** A commit that is compared or built is admitted. */
-async function decideFrom(
-  context: BuildContext,
-  published: Manifest | undefined,
-  head: string,
-  markers: readonly Marker[],
-): Promise<Plan> {
+async function decideFrom(context: BuildContext, head: string, markers: readonly Marker[]): Promise<Plan> {
   const { places, settings } = context;
+  const published = deployed(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
   const at = plan({
     head,

@@ -147,7 +147,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
     expect(readdirSync(site.places.clone)).toEqual([".git"]);
     await without(
       ["build-pending.ts", ' || last.result === "rejected"', ""],
-      ["build-pending.ts", "    setAside(context.places);\n", ""],
+      ["build-pending.ts", "    setAside(context.places);\n    removeHalfCheckout(context.places, true);\n", ""],
     );
     expect(readdirSync(site.places.out)).toContain("logo.svg");
     expect(readdirSync(site.places.clone)).toContain("layouts");

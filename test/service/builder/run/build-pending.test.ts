@@ -403,8 +403,6 @@ describe("settings", () => {
       "limits.seconds",
     ])
       expect(said).toMatch(new RegExp(`: ${key}: .+\\. Run npx pulumi up, which writes it anew\\.$`, "m"));
-    for (const name of ["knownHosts", "agent"])
-      expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);
   });
 
   test("the program prints the faults and exits 78", async ({ skip }) => {
