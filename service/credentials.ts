@@ -1,7 +1,4 @@
-/**
- * The names of a hook's credentials. One name is that of the encrypted file on the host, of the entry in `Credentials`
- * and, from the dot on, the name by which a unit loads it. No hook's name contains a dot.
- */
+/** A name is the file's on the host, the entry's in `Credentials` and, from the dot on, the unit's. No hook has a dot. */
 const kinds = { deployKey: "deploy-key", status: "status", notify: "notify" } as const;
 
 /** Deploy key, token for results, and the key that signs for `site.notify`, as `secrets.<hook>` names them. */

@@ -1,7 +1,4 @@
-/**
- * The receiver's journal: one line of JSON for each request, printable and of bounded length. Of a flood of rejected
- * requests it has the first lines of each second, and their number.
- */
+/** The receiver's journal: a bounded line of JSON a request; of a flood of rejections, the first of each second. */
 import { printable } from "./printable.ts";
 
 /** A line of `journalctl -o cat -u pushgate-receiver`. */
@@ -12,6 +9,7 @@ export type JournalLine = {
   readonly status: number; // 499 where the sender left before the answer, as in nginx's log; 0 for a line of no answer
   readonly reason: string;
   readonly ms: number; // from the request's headers to the answer
+  readonly overBudget?: true; // of a 429: in place of a rejection above rejectionsPerMinute
 };
 
 export type Journal = (entry: JournalLine) => void;
@@ -21,24 +19,19 @@ function quoted(text: string | null): string {
   if (text !== null && text.length <= 200 && /^[ !#-[\]-~]*$/.test(text)) return `"${text}"`;
   return JSON.stringify(text === null ? null : printable(text.slice(0, 200)));
 }
-export function line({ delivery, hook, source, status, reason, ms }: JournalLine): string {
+
+export function line({ delivery, hook, source, status, reason, ms, overBudget }: JournalLine): string {
   const texts = `"delivery":${quoted(delivery)},"hook":${quoted(hook)},"source":${quoted(source)}`;
-  return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}}`;
+  return `{${texts},"status":${status},"reason":${quoted(reason)},"ms":${ms}${overBudget ? ',"overBudget":true' : ""}}`;
 }
 
 /** Whether the sender is at fault: of many such answers the journal omits lines. It has each 5xx, the host's fault. */
 export const isRejection = (status: number): boolean => status >= 400 && status < 500;
 
-/**
- * Lines of rejections a second. journald's default is 10,000 lines of a service in 30 seconds, more with free disk.
- * Above that journald drops lines, those of accepted deliveries too.
- */
+/** A second. journald drops lines, of accepted deliveries too, above 10,000 of a service in 30 s. */
 const rejectionLines = 100;
 
-/**
- * Writes the lines of one turn of the event loop at once: under a flood a write for each would cost a third more.
- * `count` gets each entry as it comes.
- */
+/** Writes once in a turn of the event loop: a write a line would cost a third more. `count` gets each entry. */
 export function openJournal(write: (lines: string) => void, count: Journal = () => {}): Journal {
   let lines = "";
   let rejections = 0; // of this second

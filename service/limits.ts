@@ -1,11 +1,7 @@
-/**
- * The receiver's limits, stated once: the stack configuration offers these keys, the receiver's settings require them,
- * and both derive the bounds of bytes and memory from them. `form` completes "Use …" in a fault.
- */
+/** The receiver's limits, as keys of the configuration, and what follows. `form` completes "Use …" in a fault. */
 import * as v from "valibot";
 import { whole } from "./shapes.ts";
 
-/** A key of the configuration: `usual` is its default. */
 export const amount = (min: number, max: number, usual: number, what: string, description: string) => {
   const form = `${what} from ${min} to ${max}, such as ${usual}`;
   return v.optional(v.pipe(whole(min, max), v.metadata({ form, description })), usual);
@@ -15,21 +11,14 @@ export const receiverLimits = v.strictObject({
   // Pushes of up to 457 kB were seen, and GitHub itself stops at 25 MB.
   bodyBytes: amount(1 << 10, 25 << 20, 5 << 20, "a number of bytes", "Size of a delivery's body."),
   rejectionsPerMinute: amount(1, 10_000, 60, "a whole number", "Rejected requests a minute, by source and hook."),
-  concurrentPerSource: amount(
-    1,
-    1_000,
-    32,
-    "a whole number",
-    "Requests that one source may have open at the receiver.",
-  ),
+  concurrentPerSource: amount(1, 1_000, 32, "a whole number", "Requests that one source may have open."),
 });
 
 export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;
 
 /**
- * Bytes that one body may have, and that the bodies in the open requests of one source, and of all sources, may hold. One
- * source: four of the largest bodies, or 32 of the largest push seen (457 kB). All: as many as four sources, 80 MiB where a
- * body may have 5 MiB.
+ * Bytes that one body, the open bodies of one source (four of the largest, or 32 of the largest push seen, 457 kB), and those of
+ * all sources (as many as four, 80 MiB where a body may have 5) may hold.
  */
 export function openBytes({ bodyBytes: ofBody }: ReceiverLimits): Record<"ofBody" | "ofSource" | "ofAll", number> {
   const ofSource = Math.max(4 * ofBody, 16 << 20);

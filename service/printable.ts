@@ -1,7 +1,4 @@
-/**
- * Text of others, for a terminal, a journal or a report: repositories, git hosts, senders and hosts choose it. Controls,
- * text directions and separators would change or hide the text around them.
- */
+/** Text of others, for a terminal, a journal or a report: controls and text directions would change its surroundings. */
 
 const unprintable = /[\p{C}\p{Zl}\p{Zp}]/gu;
 

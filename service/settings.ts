@@ -1,7 +1,4 @@
-/**
- * How receiver, builder and reporter read what they start from: settings from a public JSON file, and systemd's
- * environment. All faults are reported at once, and none quotes a secret. Each program's own are in its folder.
- */
+/** How the programs read their settings. All faults are reported at once, and none quotes a secret. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
 
@@ -18,6 +15,17 @@ export class SettingsFault extends Error {
   }
 }
 
+/** Runs a program. Exits 78 (EX_CONFIG) on faulty settings, and 1 on any other error, which `describe` words. */
+export function start(name: string, main: () => Promise<void>, describe: (error: Error) => Error = (error) => error) {
+  // journald closes its end of the pipe when it restarts: a lost line must not stop the program.
+  process.stdout.on("error", () => {});
+  main().catch((error: Error) => {
+    const isFaulty = error instanceof SettingsFault;
+    process.stderr.write(`${name}: ${isFaulty ? error.message : describe(error).message}\n`);
+    process.exit(isFaulty ? 78 : 1);
+  });
+}
+
 /** Adds a fault. Returns undefined in place of what the fault is about. */
 export type Report = (fault: string) => undefined;
 
@@ -29,7 +37,6 @@ export function withFaults<T>(read: (report: Report) => T | undefined): T {
   return value;
 }
 
-/** `fix`: what provides the file. */
 function readText(file: string, fix: string, report: Report): string | undefined {
   try {
     return readFileSync(file, "utf8");

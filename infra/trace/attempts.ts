@@ -28,8 +28,9 @@ export function attempts(delivery: string, lines: readonly Line[]): Evidence[] {
     .filter(({ object }) => object.delivery === delivery)
     .map(({ source, time, object }) => ({ source, object, about: { time, hook: text(object.hook) } }));
   const receiver = own.flatMap(({ source, object, about }) => {
-    const line = { status: Number(object.status), reason: text(object.reason), source: text(object.source) || null };
-    return source === "receiver" ? [{ ...about, receiver: line }] : [];
+    const overBudget = object.overBudget === true && ({ overBudget: true } as const);
+    const said = { status: Number(object.status), reason: text(object.reason), source: text(object.source) || null };
+    return source === "receiver" ? [{ ...about, receiver: { ...said, ...overBudget } }] : [];
   });
   const ofNginx = own.filter(({ source }) => source === "nginx");
   const both = ofNginx.map(({ object, about }): Evidence => {

@@ -1,4 +1,5 @@
 /** What is known of one attempt at a delivery: what it is, and what each source shows of it. */
+import type { JournalLine } from "../../service/journal.ts";
 import type { Difference } from "../apply/reconcile.ts";
 import type { PathLayer } from "./outcomes.ts";
 
@@ -49,7 +50,7 @@ export type NginxLine = {
 };
 
 /** A line of the receiver's journal: `JournalLine` of service/journal.ts. */
-export type ReceiverLine = { readonly status: number; readonly reason: string; readonly source: string | null };
+export type ReceiverLine = Pick<JournalLine, "status" | "reason" | "source" | "overBudget">;
 
 type Finding = { readonly time: string; readonly code: string; readonly what: string; readonly fix: string };
 

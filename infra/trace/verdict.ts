@@ -1,5 +1,4 @@
 /** What became of a delivery: of all outcomes, each source that was read removes those that it contradicts. Pure. */
-import { isOverBudget } from "../../service/receiver/limiter.ts";
 import { causes } from "./causes.ts";
 import type { Answer, Cause, Evidence, NginxLine, ReceiverLine, SecurityEvent } from "./evidence.ts";
 import { actions, blocked, type Outcome, outcomes, type Shape } from "./outcomes.ts";
@@ -60,8 +59,8 @@ function fitsNginx(shape: Exclude<Outcome["nginx"], "none">, line: NginxLine): b
   return status.includes(line.status) && ways[came] && in_ranges === line.in_ranges && limit === line.limit;
 }
 
-const fitsReceiver = (shape: Exclude<Outcome["receiver"], "none">, { status, reason }: ReceiverLine): boolean =>
-  shape.status.includes(status) && (shape.overBudget ?? isOverBudget(reason)) === isOverBudget(reason);
+const fitsReceiver = (shape: Exclude<Outcome["receiver"], "none">, { status, overBudget }: ReceiverLine): boolean =>
+  shape.status.includes(status) && (shape.overBudget ?? overBudget === true) === (overBudget === true);
 
 /** Whether what a log shows is what an outcome leaves there: a line, or none. */
 const leaves = <S, L>(left: S | "none", line: L | "none" | undefined, fits: (shape: S, line: L) => boolean): boolean =>

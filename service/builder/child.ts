@@ -1,36 +1,31 @@
-/**
- * Runs git or sync with a limit of time and of output, and ends it with all its processes. Not by execa: when a program
- * failed after 64 MiB of output, execa took 974 MiB of memory to word the error; execFile cannot end a whole group.
- */
+/** Runs git or sync with bounds of time and output, and ends it with all its processes. Not by execa: decision 003. */
 import { spawn } from "node:child_process";
 
 export type Ended = {
-  /** The exit status; undefined where a signal ended the program, or it could not be started (`stderr` says why). */
+  /** undefined where a signal ended the program, or it could not be started (`stderr` says why). */
   readonly code: number | undefined;
   readonly signal?: NodeJS.Signals;
   readonly stdout: string;
   readonly stderr: string;
-  /** The program wrote more than is kept, and was ended for that. */
+  /** The program was ended because it wrote more than is kept. */
   readonly cut: boolean;
   readonly late: boolean;
-};
-
-type Terms = {
-  readonly cwd: string;
-  readonly env: Record<string, string>;
-  readonly seconds: number;
-  /** Ends the program at once. */
-  readonly stop?: AbortSignal;
-  /** Bytes of output that are kept. */
-  readonly most?: number | undefined;
 };
 
 const mostOutput = 64 << 20; // bytes
 const mostError = 64 << 10; // characters: a person reads the end of an error
 const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
-/** Never rejects. */
-export function runChild(command: string, args: readonly string[], terms: Terms): Promise<Ended> {
+type Terms = {
+  cwd: string;
+  env: Record<string, string>;
+  seconds: number;
+  stop?: AbortSignal;
+  most?: number | undefined;
+};
+
+/** Never rejects. `stop` ends the program at once; `most`: bytes of output that are kept. */
+export function runChild(command: string, args: readonly string[], terms: Readonly<Terms>): Promise<Ended> {
   const { cwd, env, seconds, stop } = terms;
   const most = Math.min(terms.most ?? mostOutput, mostOutput);
   return new Promise((resolve) => {
@@ -41,9 +36,7 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
     const end = (signal: NodeJS.Signals) => {
       try {
         if (child.pid !== undefined) process.kill(-child.pid, signal);
-      } catch {
-        // The group has ended.
-      }
+      } catch {} // the group has ended
     };
     const timer = setTimeout(() => {
       late = true;
@@ -62,7 +55,6 @@ export function runChild(command: string, args: readonly string[], terms: Terms)
     child.stderr.setEncoding("utf8").on("data", (part: string) => {
       stderr = (stderr + part).slice(-mostError);
     });
-    // The program could not be started; the message is Node's own.
     child.once("error", ({ message }) => {
       stderr = message;
     });

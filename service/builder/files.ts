@@ -1,6 +1,6 @@
 /**
- * File operations. But for `withFile` and `syncFolder` none follows a symbolic link, also where another process exchanges
- * a folder for a link while they run: a folder is opened once, and what is below it is reached through that descriptor.
+ * But for `withFile` and `syncFolder` no operation follows a symbolic link, also where another process exchanges a folder
+ * for a link meanwhile: a folder is opened once, and what is below it is reached through that descriptor.
  */
 import {
   chmodSync,
@@ -19,12 +19,9 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 
-export function withFile<T>(
-  path: string | Buffer,
-  flags: string | number,
-  use: (descriptor: number) => T,
-  mode?: number,
-): T {
+type Path = string | Buffer;
+
+export function withFile<T>(path: Path, flags: string | number, use: (descriptor: number) => T, mode?: number): T {
   const descriptor = openSync(path, flags, mode);
   try {
     return use(descriptor);
@@ -33,11 +30,14 @@ export function withFile<T>(
   }
 }
 
+/** Follows no link, and waits for no pipe. */
+export const reading = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
 const pathOnly = 0o10000000; // O_PATH of Linux, which Node does not name: opens a folder whatever its mode is
 const folderItself = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 /** Calls `use` with a path that leads into this folder, whatever takes its place meanwhile. Throws on a link. */
-export function within<T>(folder: string | Buffer, use: (here: string) => T): T {
+export function within<T>(folder: Path, use: (here: string) => T): T {
   // Only tests run elsewhere.
   if (process.platform !== "linux") return use(`${folder}`);
   return withFile(folder, folderItself, (descriptor) => {
@@ -52,7 +52,7 @@ export function within<T>(folder: string | Buffer, use: (here: string) => T): T 
   });
 }
 
-/** As `within`, for a folder below another one; the path is relative, and "" is the folder itself. */
+/** As `within`, for a folder below another one, whose relative path may be "". */
 export function below<T>(folder: string, path: string, use: (here: string) => T): T {
   const [first = "", ...rest] = path.split("/");
   return within(folder, (here) => (first === "" ? use(here) : below(`${here}/${first}`, rest.join("/"), use)));
@@ -73,7 +73,6 @@ export function writeWhole(path: string, text: string, mode = 0o644, next = `${p
   syncFolder(dirname(path));
 }
 
-/** undefined where the call throws ENOENT. */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
@@ -83,30 +82,21 @@ export function ifThere<T>(look: () => T): T | undefined {
   }
 }
 
-/**
- * Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. Names
- * are bytes, as a repository and a build may give any.
- */
-export function remove(path: string | Buffer): void {
+/** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
+export function remove(path: Path): void {
   const stat = ifThere(() => lstatSync(path));
-  if (!stat?.isDirectory()) {
-    ifThere(() => unlinkSync(path));
-    return;
-  }
+  if (!stat?.isDirectory()) return void ifThere(() => unlinkSync(path));
   within(path, (here) => {
-    if ((stat.mode & 0o700) !== 0o700)
-      try {
-        chmodSync(here, 0o755);
-      } catch {
-        // A folder that the generator made belongs to another account, whose unit has opened it for the builder.
-      }
+    try {
+      if ((stat.mode & 0o700) !== 0o700) chmodSync(here, 0o755);
+    } catch {} // a folder of the generator's account, whose unit has opened it for the builder
     for (const name of namesIn(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
   ifThere(() => rmdirSync(path));
 }
 
 /** Gives an entry of the folder a name that counts no more, and that no other account can guess. Returns its new path. */
-export function moveAside(folder: string, path: string | Buffer): string {
+export function moveAside(folder: string, path: Path): string {
   const aside = mkdtempSync(`${folder}/.aside-`);
   try {
     renameSync(path, aside);
@@ -117,12 +107,11 @@ export function moveAside(folder: string, path: string | Buffer): string {
   return aside;
 }
 
-/** The names in a folder, one after the other: there may be millions. */
-export function* eachName(folder: string | Buffer): Generator<Buffer> {
+/** The names in a folder as bytes, one after the other: there may be millions. */
+export function* eachName(folder: Path): Generator<Buffer> {
   // Node 18 requires names as bytes where the path is bytes.
   const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
   try {
-    // Node's types call the bytes a string.
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield Buffer.from(entry.name);
   } finally {
     opened.closeSync();
@@ -134,15 +123,8 @@ export const namesIn = (folder: string): Buffer[] => readdirSync(folder, { encod
 /** Paths relative to the folder; `others` are pipes, sockets and devices. */
 export type Tree = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
 
-/**
- * Everything below a folder in the order of names, without paths that `skip` names and what is below them. `look` gets
- * each file's path in the folder, and a path by which it can be opened.
- */
-export function walk(
-  root: string,
-  skip = (_path: string): boolean => false,
-  look = (_path: string, _at: string) => {},
-) {
+/** All below a folder in the order of names, but for what `skip` names. `look` gets each file, and where to open it. */
+export function walk(root: string, skip = (_path: string) => false, look = (_path: string, _at: string) => {}): Tree {
   const found = { folders: [] as string[], files: [] as string[], links: [] as string[], others: [] as string[] };
   const enter = (folder: string, here: string): void => {
     const entries = readdirSync(here, { withFileTypes: true });
@@ -156,8 +138,7 @@ export function walk(
     }
   };
   within(root, (here) => enter("", here));
-  return found as Tree;
+  return found;
 }
 
-/** Whether a path is this one or below it. */
 export const isUnder = (path: string, top: string): boolean => path === top || path.startsWith(`${top}/`);

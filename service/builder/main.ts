@@ -1,30 +1,24 @@
 /**
-/**
- * The builder: reads its settings, works as long as markers are pending, and ends. Exits 78 (EX_CONFIG) on faulty
- * settings, and 69 (EX_UNAVAILABLE) where the egress table does not limit its account: root loads the table then, and
- * systemd starts the next builder. systemd runs one builder per site, and ends its whole control group before it starts
- * the next. With the word `ended` it reports how systemd ended the builder before.
+ * The builder: works as long as markers are pending, and ends. Exits 78 (EX_CONFIG) on faulty settings, and 69
+ * (EX_UNAVAILABLE) where the egress table does not limit its account: root loads it, and systemd starts the next builder.
+ * With the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
-import { SettingsFault } from "../settings.ts";
+import { start } from "../settings.ts";
 import { makePlaces, placesOf } from "./places.ts";
 import { buildPending, removeLeftovers } from "./run/build-pending.ts";
 import { pausesOf } from "./run/pauses.ts";
 import { setbackOf } from "./run/setback.ts";
-import type { RunLine } from "./run/status.ts";
 import { reportEnd } from "./run/unit-end.ts";
 import { readBuilder, readUnitEnd } from "./settings.ts";
 import { gitOf } from "./source/git.ts";
 
-const unconfined = 69;
-
 async function main(): Promise<void> {
   const builder = readBuilder();
-  // Other accounts read what is published, whatever the unit's UMask= is.
-  process.umask(0o022);
+  process.umask(0o022); // other accounts read what is published
   const { settings } = builder;
   const places = placesOf(settings);
-  const journal = (entry: RunLine) => void process.stdout.write(`${JSON.stringify(entry)}\n`);
+  const journal = (entry: object) => void process.stdout.write(`${JSON.stringify(entry)}\n`);
   if (process.argv[2] === "ended") {
     const entry = reportEnd(settings, places, readUnitEnd());
     if (entry) journal(entry);
@@ -33,14 +27,7 @@ async function main(): Promise<void> {
   makePlaces(places);
   removeLeftovers(places);
   const context = { settings, places, git: gitOf(builder) };
-  if (!(await buildPending(context, journal, pausesOf(settings), isConfined))) process.exitCode = unconfined;
+  if (!(await buildPending(context, journal, pausesOf(settings), isConfined))) process.exitCode = 69;
 }
 
-// journald closes its end of the pipe when it restarts: a lost line must not stop a build.
-process.stdout.on("error", () => {});
-
-main().catch((error: unknown) => {
-  const { message } = error instanceof SettingsFault ? error : setbackOf(error);
-  process.stderr.write(`pushgate-builder: ${message}\n`);
-  process.exit(error instanceof SettingsFault ? 78 : 1);
-});
+start("pushgate-builder", main, setbackOf);

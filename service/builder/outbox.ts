@@ -1,13 +1,9 @@
-/**
- * What the builder has the reporter send: a folder of small files that wait, in the order of their numbers. The builder
- * only adds files, and the reporter only removes them; neither waits for the other. A file is on the disk before the
- * builder goes on.
- */
-import { closeSync, constants, openSync, readdirSync, readSync, unlinkSync } from "node:fs";
+/** A folder of numbered files, oldest first: the builder only adds reports, on the disk, and the reporter removes them. */
+import { readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
-import { ifThere, moveAside, remove, writeWhole } from "./files.ts";
+import { moveAside, reading, remove, withFile, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -20,64 +16,50 @@ const reportShape = v.object({
     v.check((text) => printable(text) === text),
     v.maxLength(501),
   ),
-  /** ISO 8601. */
   at: v.pipe(v.string(), v.isoTimestamp()),
 });
 export type Report = Readonly<v.InferOutput<typeof reportShape>>;
-
-/** A file that waits, with its name in bytes. A file without a report is not the builder's, and may have any name. */
-type Waiting = { readonly name: Buffer; readonly report: Report | undefined };
 
 /** Reports that may wait. A site that is pushed to every few minutes leaves fewer in a day without its git host. */
 const mostWaiting = 500;
 const mostBytes = 8 << 10;
 
 const isName = (name: string): boolean => /^\d{9}\.json$/.test(name);
+
 /** Names without those that have a leading dot, which a path unit does not see either. */
 const namesIn = (folder: string): Buffer[] =>
   readdirSync(folder, "buffer")
     .filter(([first]) => first !== 0x2e)
     .sort(Buffer.compare);
 
-/** Adds a report behind all that wait. Above the bound, the oldest goes. */
 export function add(folder: string, report: Report): void {
   const names = namesIn(folder).map(String).filter(isName);
   const number = Number.parseInt(names.at(-1) ?? "0", 10) + 1;
-  const name = `${String(number).padStart(9, "0")}.json`;
+  const name = `${number}.json`.padStart(14, "0");
   writeWhole(join(folder, name), `${JSON.stringify(report)}\n`, 0o644, join(folder, ".new"));
   for (const old of names.slice(0, Math.max(0, names.length + 1 - mostWaiting))) remove(join(folder, old));
 }
 
-/** All that wait, oldest first. */
-export const waiting = (folder: string): Waiting[] =>
+/** All that wait, with their names in bytes. A file without a report is not the builder's. */
+export const waiting = (folder: string) =>
   namesIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
 
-/** Follows no link, waits for no pipe, and reads no more than a report has. */
 function read(path: string): Report | undefined {
+  const bytes = Buffer.alloc(mostBytes);
   try {
-    const descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      const bytes = Buffer.alloc(mostBytes);
-      // A read at a position fails in a pipe and in a folder.
-      const length = readSync(descriptor, bytes, 0, mostBytes, 0);
-      return v.parse(reportShape, JSON.parse(bytes.toString("utf8", 0, length)));
-    } finally {
-      closeSync(descriptor);
-    }
+    // A read at a position fails in a pipe and in a folder.
+    const length = withFile(path, reading, (descriptor) => readSync(descriptor, bytes, 0, mostBytes, 0));
+    return v.parse(reportShape, JSON.parse(bytes.toString("utf8", 0, length)));
   } catch {
     return undefined;
   }
 }
 
-/** Removes a file. A folder, which no builder makes there, first gets a name that counts no more. */
 export function removeReport(folder: string, name: Buffer): void {
   const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
   try {
-    ifThere(() => unlinkSync(path));
+    remove(path);
   } catch {
-    const aside = moveAside(folder, path);
-    try {
-      remove(aside);
-    } catch {} // deeper than a path may be
+    moveAside(folder, path); // a folder that is too deep
   }
 }

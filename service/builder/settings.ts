@@ -5,99 +5,74 @@ import { absolute, hookName, text, whole } from "../shapes.ts";
 
 const list = v.pipe(v.array(text), v.readonly());
 
-/** Relative, and never leading out of its folder. */
 const below = v.pipe(
   text,
   v.check((path) => !path.startsWith("/") && !path.split("/").includes(".."), "is not a path below the folder"),
 );
 
-const overSsh = (repository: string): boolean => !repository.startsWith("https://");
-
-export const builderShape = v.pipe(
-  v.object({
-    hook: hookName,
-    /** An address without credentials. */
-    repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
-    branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
-    spool: absolute,
-    /** The folder for requests of the writers' group. */
-    requests: absolute,
-    /** Only root and the builder enter it. */
-    rootRequests: absolute,
-    site: absolute,
-    /** A folder outside the clone, which the generator's unit checks and reads. Absent where the clone has the content. */
-    content: v.exactOptional(absolute),
-    /** The site's folder in the clone; without it, the site is at the clone's top. */
-    folder: v.exactOptional(below),
-    /** Paths whose change builds; `*` stands for any characters within a segment. */
-    paths: list,
-    /** First segments of paths that nginx serves from other folders (`site.folders`): a build may have no file there. */
-    folders: list,
-    /** Extensions, without the dot, of files that are carried into the next releases. */
-    assets: list,
-    /** After how many minutes a tick of the timer comes: the longest pause of a failing site. */
-    reconcileMinutes: whole(1, 60),
-    /** Whether the builder fetches the submodules that .gitmodules names. */
-    submodules: v.boolean(),
-    knownHosts: v.exactOptional(absolute),
-    /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
-    agent: v.exactOptional(absolute),
-    /** What the reporter is to send, where it sends anything. */
-    reports: v.exactOptional(
-      v.object({
-        folder: absolute,
-        /** Results of builds to the git host. */
-        status: v.boolean(),
-        /** To `site.notify`: that builds fail, and that they succeed again. */
-        notify: v.boolean(),
-      }),
-    ),
-    generator: v.object({
-      socket: absolute,
-      /** The file in which root writes how each build ended. */
-      result: absolute,
+export const builderShape = v.object({
+  hook: hookName,
+  repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
+  branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
+  spool: absolute,
+  requests: absolute,
+  rootRequests: absolute,
+  site: absolute,
+  /** A folder outside the clone. Absent where the clone has the content. */
+  content: v.exactOptional(absolute),
+  /** The site's folder in the clone; absent where that is the clone's top. */
+  folder: v.exactOptional(below),
+  /** Paths whose change builds; `*` stands for any characters within a segment. */
+  paths: list,
+  /** First segments of paths that nginx serves from other folders (`site.folders`). */
+  folders: list,
+  /** Extensions of files that are carried into the next releases. */
+  assets: list,
+  reconcileMinutes: whole(1, 60),
+  submodules: v.boolean(),
+  knownHosts: v.exactOptional(absolute),
+  /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
+  agent: v.exactOptional(absolute),
+  reports: v.exactOptional(
+    v.object({
+      folder: absolute,
+      status: v.boolean(),
+      notify: v.boolean(),
     }),
-    limits: v.object({
-      /** What a release may take on the disk; a file counts for at least one block. */
-      releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
-      /** Of the last release's pages; a build with fewer is rejected. */
-      pagesPercent: whole(0, 100),
-      /** For a build, and for each call of git. */
-      seconds: whole(1, 86_400),
-      /** Of the generator's unit, which enforces both; the builder names them in reasons. */
-      memoryMiB: v.exactOptional(whole(1, 1 << 20)),
-      tasks: v.exactOptional(whole(1, 1 << 20)),
-    }),
+  ),
+  generator: v.object({
+    socket: absolute,
+    /** The file in which root writes how each build ended. */
+    result: absolute,
   }),
-  v.check(
-    ({ repository, agent }) => !overSsh(repository) || agent !== undefined,
-    "`agent` is missing: a repository over SSH needs the ssh-agent with its deploy key",
-  ),
-  v.check(
-    ({ repository, knownHosts }) => !overSsh(repository) || knownHosts !== undefined,
-    "`knownHosts` is missing: a repository over SSH needs its host's keys pinned",
-  ),
-);
+  limits: v.object({
+    releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
+    pagesPercent: whole(0, 100),
+    /** For a build, and for each call of git. */
+    seconds: whole(1, 86_400),
+    /** Of the generator's unit, for reasons. */
+    memoryMiB: v.exactOptional(whole(1, 1 << 20)),
+    tasks: v.exactOptional(whole(1, 1 << 20)),
+  }),
+});
 
 export type BuilderSettings = Readonly<v.InferOutput<typeof builderShape>>;
 
 export type Builder = ReturnType<typeof readBuilder>;
 
-/** Throws SettingsFault. */
 export function readBuilder(env: Environment = environment) {
   return {
     settings: withFaults((report): BuilderSettings | undefined => readShape(builderShape, env, report)),
-    /** The folders in which git is looked for. */
     path: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
     /** PEM file of the authorities that an https repository's certificate is checked against; else the host's. */
     ...(env.GIT_SSL_CAINFO && { authorities: env.GIT_SSL_CAINFO }),
   };
 }
 
-/** $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS in systemd's words, such as oom-kill, killed and KILL. */
+/** In systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
-/** How systemd ended the unit: in the environment of its ExecStopPost=. */
+/** From the environment of ExecStopPost=. */
 export const readUnitEnd = (env: Environment = environment): UnitEnd => ({
   result: env.SERVICE_RESULT ?? "",
   code: env.EXIT_CODE ?? "",

@@ -1,13 +1,9 @@
-/**
- * A site's builds, from the status.json of its builder. The file belongs to the account that runs git, which a hostile
- * repository may have taken over: it could be a pipe that never ends, a link to a secret, or any text.
- */
+/** From status.json, which a hostile repository may have made a pipe that never ends, a link to a secret, any text. */
 import { constants, open } from "node:fs/promises";
 import * as v from "valibot";
 
 const largest = 256 << 10; // bytes; usual are 3 KiB
 
-/** How a run of the builder ends. */
 export const results = ["published", "nothing", "failed", "rejected", "rolled back"] as const;
 export type Result = (typeof results)[number];
 
@@ -25,9 +21,9 @@ export async function readBuilds(path: string): Promise<Builds | undefined> {
   try {
     const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
-      const stat = await file.stat();
-      if (!stat.isFile() || stat.size > largest) return undefined;
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(stat.size), 0, stat.size, 0);
+      // A read at a position fails in a pipe and in a folder.
+      const { buffer, bytesRead } = await file.read(Buffer.alloc(largest + 1), 0, largest + 1, 0);
+      if (bytesRead > largest) return undefined;
       return v.parse(shape, JSON.parse(buffer.toString("utf8", 0, bytesRead)));
     } finally {
       await file.close();

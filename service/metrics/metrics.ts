@@ -1,24 +1,99 @@
-/** The receiver's metrics: what it counts itself, and what it finds in the spool and in each site's status.json. */
+/** The receiver's metrics. No label is a sender's text, which would make a series for each sender. */
 import { once } from "node:events";
+import { lstatSync } from "node:fs";
+import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ReceiverSettings } from "../receiver/settings.ts";
-import { createAnswers } from "./answers.ts";
-import { type Builds, readBuilds, results } from "./builds.ts";
-import { exposition, type Metric, type Sample } from "./exposition.ts";
+import { mostWaiting } from "../receiver/spool.ts";
+import { readBuilds, results } from "./builds.ts";
 import { createMetricsServer } from "./server.ts";
-import { waiting } from "./waiting.ts";
+
+/** The word of each status that is no 2xx. 499 and 0 are no HTTP statuses: the receiver's journal has them. */
+const reasons: Readonly<Record<number, string>> = {
+  0: "connections",
+  400: "payload",
+  401: "signature",
+  404: "path",
+  405: "method",
+  408: "slow",
+  413: "size",
+  415: "content_type",
+  429: "limit",
+  431: "headers",
+  499: "sender_left",
+  500: "error",
+  503: "spool",
+};
+const otherReason = "other";
+
+/** What each metric is: a counter where its name ends with `_total`, else a gauge. */
+const metrics = {
+  deliveries_accepted_total: "Deliveries that the receiver spooled (202).",
+  deliveries_ignored_total:
+    "Signed deliveries that request no build, such as a ping or a push to another branch (200).",
+  requests_rejected_total: "Requests that the receiver rejected. Without a hook: those to no hook.",
+  spool_deliveries: "Accepted deliveries that the builder has not taken yet.",
+  spool_oldest_seconds: "Age of the oldest delivery that the builder has not taken yet; 0 without one.",
+  builds_total: "Runs of the builder, by how they ended. The count goes on over restarts.",
+  build_failures: "Runs that failed since the last good one; 0 while the site is up to date.",
+  last_success_timestamp_seconds: "When a run last published a build or had nothing to publish.",
+};
+
+type Sample = readonly [labels: Readonly<Record<string, string>>, value: number];
+type Answered = { readonly hook: string | null; readonly status: number };
+
+/** Prometheus' text format, version 0.0.4. https://prometheus.io/docs/instrumenting/exposition_formats */
+function exposed([name, samples]: [string, readonly Sample[]]): string {
+  if (samples.length === 0) return "";
+  const type = name.endsWith("_total") ? "counter" : "gauge";
+  const lines = samples.map(([labels, value]) => {
+    const pairs = Object.entries(labels).map(([label, word]) => `${label}="${word}"`);
+    return `pushgate_${name}{${pairs.join(",")}} ${value}\n`;
+  });
+  return `# HELP pushgate_${name} ${metrics[name as keyof typeof metrics]}\n# TYPE pushgate_${name} ${type}\n${lines.join("")}`;
+}
 
 export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" | "hooks">) {
-  const answers = createAnswers(hooks.map(({ name }) => name));
+  const names = hooks.map(({ name }) => name);
+  // All counts are there from the start, because a rate needs the 0 before the first. null: before the hook was known.
+  const accepted = new Map<string | null, number>(names.map((hook) => [hook, 0]));
+  const ignored = new Map(accepted);
+  const words = [...Object.values(reasons), otherReason];
+  const rejected = new Map([...names, null].map((hook) => [hook, new Map(words.map((word) => [word, 0]))]));
+
   const collect = async () => {
-    const [spooled, built] = await Promise.all([
-      perHook(hooks, ({ name }) => waiting(join(spool, name))),
-      perHook(hooks, ({ statusFile }) => (statusFile === undefined ? undefined : readBuilds(statusFile))),
-    ]);
-    return exposition([...answers.metrics(), ...ofSpool(spooled), ...ofBuilds(built)]);
+    const found = await Promise.all(
+      hooks.map(async ({ name: hook, statusFile = "" }) => ({
+        ...{ hook, built: await readBuilds(statusFile), waits: await waiting(join(spool, hook)) },
+      })),
+    );
+    const spooled = found.flatMap(({ hook, waits }) => (waits ? [{ labels: { hook }, ...waits }] : []));
+    const builds = found.flatMap(({ hook, built }) => (built ? [{ labels: { hook }, ...built }] : []));
+    const samples: Readonly<Record<keyof typeof metrics, readonly Sample[]>> = {
+      deliveries_accepted_total: byHook(accepted),
+      deliveries_ignored_total: byHook(ignored),
+      requests_rejected_total: [...rejected].flatMap(([hook, counts]) =>
+        [...counts].map(([reason, count]): Sample => [{ ...(hook !== null && { hook }), reason }, count]),
+      ),
+      spool_deliveries: spooled.map(({ labels, files }) => [labels, files]),
+      spool_oldest_seconds: spooled.map(({ labels, oldest }) => [labels, oldest]),
+      builds_total: builds.flatMap(({ labels, runs }) =>
+        results.map((result): Sample => [{ ...labels, result: result.replace(" ", "_") }, runs[result] ?? 0]),
+      ),
+      build_failures: builds.map(({ labels, failing }) => [labels, failing?.attempts ?? 0]),
+      last_success_timestamp_seconds: builds.flatMap(({ labels, succeeded }) =>
+        succeeded === null ? [] : [[labels, Date.parse(succeeded) / 1000] as const],
+      ),
+    };
+    return Object.entries(samples).map(exposed).join("");
   };
+
   return {
-    count: answers.count,
+    count({ hook, status }: Answered): void {
+      if (status === 202) add(accepted, hook);
+      else if (status === 200) add(ignored, hook);
+      else add(rejected.get(hook), reasons[status] ?? otherReason);
+    },
     collect,
     /** Serves on each descriptor: listening sockets that systemd passed. */
     async serve(descriptors: readonly number[]): Promise<void> {
@@ -28,54 +103,29 @@ export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" |
   };
 }
 
-type Hook = ReceiverSettings["hooks"][number];
-type PerHook<T> = readonly (readonly [hook: string, found: T])[];
-
-/** What `find` returns for each hook, without hooks for which it returns nothing. */
-async function perHook<T extends object>(
-  hooks: readonly Hook[],
-  find: (hook: Hook) => Promise<T | undefined> | undefined,
-): Promise<PerHook<T>> {
-  const found = await Promise.all(hooks.map(find));
-  return hooks.flatMap(({ name }, i) => (found[i] === undefined ? [] : [[name, found[i] as T] as const]));
+/** Adds one to a count that exists; another key is no configured hook's. */
+function add<K>(counts: Map<K, number> | undefined, key: K): void {
+  if (counts?.has(key)) counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-const ofSpool = (found: PerHook<{ files: number; oldest: number }>): Metric[] => [
-  {
-    name: "pushgate_spool_deliveries",
-    type: "gauge",
-    help: "Accepted deliveries that the builder has not taken yet.",
-    samples: found.map(([hook, { files }]) => [{ hook }, files]),
-  },
-  {
-    name: "pushgate_spool_oldest_seconds",
-    type: "gauge",
-    help: "Age of the oldest delivery that the builder has not taken yet; 0 without one.",
-    samples: found.map(([hook, { oldest }]) => [{ hook }, oldest]),
-  },
-];
+const byHook = (counts: ReadonlyMap<string | null, number>): Sample[] =>
+  [...counts].map(([hook, count]) => [{ hook: `${hook}` }, count]);
 
-const ofBuilds = (found: PerHook<Builds>): Metric[] => [
-  {
-    name: "pushgate_builds_total",
-    type: "counter",
-    help: "Runs of the builder, by how they ended. The count goes on over restarts.",
-    samples: found.flatMap(([hook, { runs }]) =>
-      results.map((result): Sample => [{ hook, result: result.replace(" ", "_") }, runs[result] ?? 0]),
-    ),
-  },
-  {
-    name: "pushgate_build_failures",
-    type: "gauge",
-    help: "Runs that failed since the last good one; 0 while the site is up to date.",
-    samples: found.map(([hook, { failing }]) => [{ hook }, failing?.attempts ?? 0]),
-  },
-  {
-    name: "pushgate_last_success_timestamp_seconds",
-    type: "gauge",
-    help: "When a run last published a build or had nothing to publish.",
-    samples: found.flatMap(([hook, { succeeded }]): Sample[] =>
-      succeeded === null ? [] : [[{ hook }, Date.parse(succeeded) / 1000]],
-    ),
-  },
-];
+/** `oldest`: seconds, 0 where none waits. undefined where the folder cannot be read. 10,000 files take 60 ms. */
+async function waiting(folder: string): Promise<{ files: number; oldest: number } | undefined> {
+  let files = 0;
+  let first = Number.POSITIVE_INFINITY;
+  try {
+    // In pieces of 32, so that deliveries are answered meanwhile.
+    for await (const { name } of await opendir(folder)) {
+      if (name.startsWith(".")) continue;
+      // Now where the builder took the file meanwhile.
+      first = Math.min(first, lstatSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+      files += 1;
+      if (files === mostWaiting) break; // others of the spool's group could put millions there
+    }
+  } catch {
+    return undefined;
+  }
+  return { files, oldest: Math.max(0, (Date.now() - first) / 1000) };
+}

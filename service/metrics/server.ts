@@ -1,6 +1,5 @@
 /** Answers `GET /metrics` on a unix socket, and nothing else. Not on the sockets for deliveries, which the git host reaches. */
 import { createServer, type RequestListener, type Server } from "node:http";
-import { contentType } from "./exposition.ts";
 
 const bounds = {
   maxHeaderSize: 8 << 10,
@@ -9,25 +8,29 @@ const bounds = {
   connectionsCheckingInterval: 1_000,
   requireHostHeader: false,
 };
-const maxConnections = 16;
 
 /** The receiver ends without waiting for the connections of this server. */
 export function createMetricsServer(collect: () => Promise<string>): Server {
-  const server = createServer(bounds, answer(shared(collect)));
-  server.maxConnections = maxConnections;
+  let running: Promise<string> | undefined;
+  // Requests during a collection share it.
+  const shared = () => {
+    running ??= collect().finally(() => {
+      running = undefined;
+    });
+    return running;
+  };
+  const server = createServer(bounds, answer(shared));
+  server.maxConnections = 16;
   return server;
 }
+
+const always = { "Content-Type": "text/plain; version=0.0.4; charset=utf-8", Connection: "close" };
 
 const answer =
   (collect: () => Promise<string>): RequestListener =>
   async (req, res) => {
-    const respond = (status: number, text: string, headers = {}) =>
-      res
-        .writeHead(status, {
-          ...{ "Content-Type": contentType, "Content-Length": Buffer.byteLength(text), Connection: "close" },
-          ...headers,
-        })
-        .end(text);
+    const respond = (status: number, text: string, more = {}) =>
+      res.writeHead(status, { ...always, "Content-Length": Buffer.byteLength(text), ...more }).end(text);
     if (req.url !== "/metrics") return respond(404, "The metrics are at /metrics.\n");
     if (req.method !== "GET") return respond(405, "", { Allow: "GET" });
     try {
@@ -36,14 +39,3 @@ const answer =
       return respond(500, "");
     }
   };
-
-/** Requests during a collection share it. */
-function shared(collect: () => Promise<string>): () => Promise<string> {
-  let running: Promise<string> | undefined;
-  return () => {
-    running ??= collect().finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
-}

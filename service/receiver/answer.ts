@@ -1,7 +1,4 @@
-/**
- * One request, its one answer with X-Served-By, and its one line in the journal, without a body, a signature or a secret.
- * The sender of a rejected request learns the status and its name alone.
- */
+/** One request, its one answer, and its one line in the journal, without a body, a signature or a secret. */
 import { randomUUID } from "node:crypto";
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
 import { servedByReceiver } from "../contract.ts";
@@ -10,11 +7,11 @@ import type { Journal } from "../journal.ts";
 import { endGently } from "./body.ts";
 
 type Texts = Readonly<Record<string, string>>;
+
 /** Names and values in turn. To join objects for each answer would take as long as all the rest of a rejection. */
 export type Headers = readonly string[];
 
-/** An answer's text and its headers. */
-function rendered(body: Texts): { text: string; headers: Headers } {
+function rendered(body: Texts) {
   const text = `${JSON.stringify(body)}\n`;
   const length = String(Buffer.byteLength(text));
   const headers = ["X-Served-By", servedByReceiver, "Content-Type", "application/json", "Content-Length", length];
@@ -22,9 +19,10 @@ function rendered(body: Texts): { text: string; headers: Headers } {
 }
 type Rendered = ReturnType<typeof rendered>;
 
-const answers = Object.entries(STATUS_CODES).map(([code, status = ""]) => [code, rendered({ status })]);
 /** The answers of rejections by status, each rendered once. */
-export const rejections: Readonly<Record<number, Rendered>> = Object.fromEntries(answers);
+export const rejections: Readonly<Record<number, Rendered>> = Object.fromEntries(
+  Object.entries(STATUS_CODES).map(([code, status = ""]) => [code, rendered({ status })]),
+);
 
 /** The git host's id where it can be a file's name, else a random one. No signature covers it. */
 function deliveryId({ headers }: IncomingMessage): string {
@@ -38,9 +36,9 @@ export type Exchange = ReturnType<typeof openExchange>;
 export function openExchange(req: IncomingMessage, res: ServerResponse, journal: Journal, linger: number) {
   let recorded = false;
   const record = (status: number, reason: string) => {
-    const { delivery, hook, source } = exchange;
+    const { delivery, hook, source, overBudget } = exchange;
     const ms = Math.round((performance.now() - exchange.started) * 10) / 10;
-    if (!recorded) journal({ delivery, hook, source, status, reason, ms });
+    if (!recorded) journal({ delivery, hook, source, status, reason, ms, ...(overBudget && { overBudget: true }) });
     recorded = true;
   };
   const send = (status: number, reason: string, { text, headers: always }: Rendered, more: Headers = []): void => {
@@ -58,9 +56,10 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
   const exchange = {
     started: performance.now(),
     delivery: deliveryId(req),
-    /** The real client's address, because nginx connects from it: no header has to be trusted. */
+    /** nginx connects from the real client's address: no header has to be trusted. */
     source: req.socket.remoteAddress ?? null,
     hook: null as string | null,
+    overBudget: false,
     /** What the journal adds of an answer to a signed delivery. */
     signed: "",
     /** Frees what the request reserved, once its connection is free. */

@@ -10,7 +10,7 @@ import { decide, type Push } from "../git-hosts/payload.ts";
 import type { Journal } from "../journal.ts";
 import { type Exchange, type Headers, openExchange } from "./answer.ts";
 import { readBody } from "./body.ts";
-import { type Limiter, overBudget, sourceOf } from "./limiter.ts";
+import { type Limiter, sourceOf } from "./limiter.ts";
 import type { ReceiverHook, ReceiverSettings, Secrets } from "./settings.ts";
 import { type Spool, SpoolFault } from "./spool.ts";
 
@@ -34,13 +34,14 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   const { longestBody } = limiter;
   const hooks = new Map(settings.hooks.map((hook) => [webhookPath(hook.name), hook]));
 
-  /** A rejection uses its sender's budget. Not a 429, which would prolong itself, and no 5xx, which is the host's fault. */
+  /** Uses the sender's budget. Not a 429, which would prolong itself, and no 5xx, which is the host's fault. */
   const reject = (res: Response, status: number, reason: string, more?: Headers): void => {
     const { exchange } = res.locals;
     const charged = exchange.hook !== null && status < 500 && status !== 429;
     const wait = charged ? limiter.rejected(sourceOf(exchange.source), exchange.hook!) : 0;
+    exchange.overBudget = wait > 0;
     if (wait === 0) exchange.reject(status, reason, more);
-    else exchange.reject(429, overBudget(reason), ["Retry-After", String(wait)]);
+    else exchange.reject(429, `the source exceeded rejectionsPerMinute: ${reason}`, ["Retry-After", String(wait)]);
   };
 
   /** Compares the request line's bytes: Express's routes also match /WEBHOOK/site, /webhook/site/ and /webhook/%73ite. */

@@ -1,27 +1,22 @@
-/**
- * What one source may hold open, and how often the receiver may reject it. Not by express-rate-limit, which counts
- * arrivals: one customer of a git host could block the others, whose deliveries come from the same addresses.
- */
+/** What one source may hold open, and how often the receiver may reject it. Not by express-rate-limit: decision 005. */
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 import { openBytes, type ReceiverLimits } from "../limits.ts";
 
 const remembered = 10_000; // pairs of source and hook whose budget is in memory, about 1 MB
 
-/** An IPv4 address, or an IPv6 /64: a sender that owns one could send each request from another address of it. */
+/** An IPv4 address, or an IPv6 /64, whose owner could send each request from another address of it. */
 export function sourceOf(address: string | null): string {
   if (address !== null && isIPv4(address)) return address;
   if (address === null || !ipaddr.isValid(address)) return "unknown";
   // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  const network = parsed.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(":")}::/64`;
+  return `${parsed.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
 }
-
-/** The reason of a 429 in place of a rejection above the budget. */
-export const overBudget = (reason: string): string => `the source exceeded rejectionsPerMinute: ${reason}`;
-export const isOverBudget = (reason: string): boolean => reason.startsWith(overBudget(""));
 
 export type Limiter = ReturnType<typeof createLimiter>;
 
@@ -35,7 +30,6 @@ export function createLimiter(limits: ReceiverLimits, now = () => performance.no
   const perMs = rejectionsPerMinute / 60_000;
 
   return {
-    /** Bytes of a delivery's body. */
     longestBody: ofBody,
     /** Reserves a place and `bytes`. Returns the function that frees them, or the reason why there is no place. */
     enter(source: string, bytes: number): (() => void) | string {

@@ -1,7 +1,7 @@
 /** The receiver: settings, the app, the sockets that systemd passes. It exits with 78 (EX_CONFIG) on wrong settings. */
 import { openJournal } from "../journal.ts";
 import { createMetrics } from "../metrics/metrics.ts";
-import { SettingsFault } from "../settings.ts";
+import { start } from "../settings.ts";
 import { createApp } from "./app.ts";
 import { createLimiter } from "./limiter.ts";
 import { drain, listen } from "./server.ts";
@@ -21,10 +21,4 @@ async function main(): Promise<void> {
   process.once("SIGTERM", () => void drain(servers).then(() => process.exit(0)));
 }
 
-// journald's restart closes the pipe: a lost line must not stop a delivery.
-process.stdout.on("error", () => {});
-
-main().catch((error: unknown) => {
-  process.stderr.write(`pushgate-receiver: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(error instanceof SettingsFault ? 78 : 1);
-});
+start("pushgate-receiver", main);

@@ -6,7 +6,6 @@ import type { Journal } from "../journal.ts";
 import { type Headers, rejections } from "./answer.ts";
 import type { Receiver } from "./settings.ts";
 
-/** Milliseconds, bytes and connections. */
 export const bounds = {
   maxHeaderSize: 8 << 10, // GitHub's headers have about 2 KiB after Cloudflare and nginx
   headersTimeout: 5_000,
@@ -23,7 +22,6 @@ const parserStatus: Readonly<Record<string, number>> = {
   HPE_HEADER_OVERFLOW: 431,
 };
 
-/** A connection, with the answer to its latest request. */
 type Connection = Socket & { latest?: ServerResponse };
 
 export function createReceiver(app: RequestListener, journal: Journal, bound = bounds): Server {
@@ -31,10 +29,9 @@ export function createReceiver(app: RequestListener, journal: Journal, bound = b
     (req.socket as Connection).latest = res;
     app(req, res);
   };
-  // The receiver does not need a Host header, and Node's own 400 for a missing one would not carry X-Served-By.
+  // Node's own 400 for a missing Host header, and its 417 for an unknown Expect header, would not carry X-Served-By.
   const server = createServer({ ...bound, requireHostHeader: false }, listener);
   server.maxConnections = bound.maxConnections;
-  // Node would answer an unknown Expect header with a 417 that does not carry X-Served-By.
   server.on("checkExpectation", listener);
 
   const record = (status: number, reason: string, source: string | undefined) =>
@@ -62,7 +59,6 @@ export function createReceiver(app: RequestListener, journal: Journal, bound = b
   return server;
 }
 
-/** A rejection as bytes, for a connection without a ServerResponse. */
 function raw(status: number, more: Headers = []): string {
   const { text, headers } = rejections[status]!;
   const lines = [...headers, ...more, "Connection", "close"].map((text, i) => text + (i % 2 === 0 ? ": " : "\r\n"));

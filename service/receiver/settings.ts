@@ -14,7 +14,6 @@ const hook = v.object({
   /** The last segment of the path that the git host delivers to. */
   name: hookName,
   gitHost: v.picklist(gitHostNames),
-  /** Pushes to other branches are ignored. */
   branch: text,
   /** Of a hook with a site: the builder's status.json, for the metrics. */
   statusFile: v.exactOptional(absolute),
@@ -24,7 +23,6 @@ const hook = v.object({
 export const metricsName = "metrics";
 
 const shape = v.object({
-  /** The receiver writes accepted deliveries to <spool>/<hook>/. */
   spool: absolute,
   hooks: v.pipe(
     v.array(hook),
@@ -33,14 +31,14 @@ const shape = v.object({
     v.readonly(),
   ),
   limits: v.required(v.object(receiverLimits.entries)),
-  /** The address outside systemd, which the receiver uses only if systemd passed no socket. */
+  /** Only where systemd passed no socket. */
   listen: v.exactOptional(v.object({ host: v.string(), port: whole(0, 65_535) })),
 });
 
 export type ReceiverSettings = Readonly<v.InferOutput<typeof shape>>;
 export type ReceiverHook = ReceiverSettings["hooks"][number];
 
-/** The secrets of each hook, newest first, at least one. */
+/** Of each hook, newest first, at least one. */
 export type Secrets = ReadonlyMap<string, readonly string[]>;
 
 export type Receiver = ReturnType<typeof readReceiver>;
@@ -56,9 +54,8 @@ export const readReceiver = (env: Environment = environment, pid: number = proce
     const names = env.LISTEN_FDNAMES?.split(":") ?? [];
     // The first descriptor that systemd passes is 3 (sd_listen_fds(3)).
     const passed = Array.from({ length: count || 0 }, (_, i) => 3 + i);
-    const [sockets, metrics] = [false, true].map((forMetrics) =>
-      passed.filter((_, i) => (names[i] === metricsName) === forMetrics),
-    ) as [number[], number[]];
+    const metrics = passed.filter((_, i) => names[i] === metricsName);
+    const sockets = passed.filter((fd) => !metrics.includes(fd));
     if (settings && sockets.length === 0 && !settings.listen)
       report(
         "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, " +

@@ -1,31 +1,26 @@
-/**
- * The spool: one file <spool>/<hook>/<delivery id>.json per delivery, whole or absent, also after a power cut. Until it is
- * whole, its name begins with a dot, which the builder ignores. GitHub's "Redeliver" keeps the id, and replaces the file.
- */
+/** One file a delivery, whole or absent, also after a power cut: the builder ignores names with a leading dot. */
 import { randomUUID } from "node:crypto";
+import { type Dirent, mkdirSync, opendirSync, unlinkSync } from "node:fs";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import type { Push } from "../git-hosts/payload.ts";
-import { countWaiting, folderFault, mostWaiting, tidied } from "../spool-folder.ts";
 
 /** What a spool file holds. `received`: ISO 8601, UTC. */
 export type Spooled = Push & Readonly<{ delivery: string; hook: string; event: "push"; received: string }>;
 
-/** Fails with the disk's error or with SpoolFault. */
-export type Spool = (entry: Spooled) => Promise<void>;
+export type Spool = ReturnType<typeof openSpool>;
 
-/** Its message is for the journal. */
 export class SpoolFault extends Error {}
 
-/**
- * Creates missing folders, and removes files that a power cut left half written. While a folder cannot be used, the
- * deliveries of its hook fail, and no others. `most`: files that may wait for a hook, so that a captured delivery that
- * comes again under other ids does not fill the disk. `recount`: milliseconds.
- */
-export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000): Spool {
+/** Files that may wait for a hook: 40 MB. */
+export const mostWaiting = 10_000;
+
+/** `most` files may wait: a captured delivery under other ids must not fill the disk. `recount`: milliseconds. */
+export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000) {
   const waiting = new Map(hooks.map((hook) => [hook, { files: tidied(join(folder, hook), most), counted: -recount }]));
 
-  return async (entry) => {
+  /** Fails with the disk's error or with SpoolFault. */
+  return async (entry: Spooled): Promise<void> => {
     const place = join(folder, entry.hook);
     const known = waiting.get(entry.hook)!;
     const temporary = join(place, `.${randomUUID()}.tmp`);
@@ -55,4 +50,34 @@ export function openSpool(folder: string, hooks: readonly string[], most = mostW
 async function using(path: string, flags: string, use: (file: FileHandle) => Promise<void>): Promise<void> {
   const file = await open(path, flags, 0o640);
   await use(file).finally(() => file.close());
+}
+
+/** Returns how many files wait, at most `most`: a folder may hold millions. */
+export function countWaiting(folder: string, most: number, visit: (entry: Dirent) => void = () => {}): number {
+  const names = opendirSync(folder);
+  let files = 0;
+  try {
+    for (let entry = names.readSync(); entry && files < most; entry = names.readSync(), files++) visit(entry);
+  } finally {
+    names.closeSync();
+  }
+  return files;
+}
+
+/** Removes what a power cut left half written. Returns how many wait; `most` where the folder cannot be used. */
+export function tidied(folder: string, most: number): number {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o770 });
+    return countWaiting(folder, most, (entry) => {
+      if (entry.isFile() && /^\..*\.tmp$/.test(entry.name)) unlinkSync(join(folder, entry.name));
+    });
+  } catch {
+    return most;
+  }
+}
+
+export function folderFault(folder: string, error: unknown): string | undefined {
+  const { code = "" } = error as NodeJS.ErrnoException;
+  if (!/^(EACCES|EEXIST|ENOENT|ENOTDIR|EPERM)$/.test(code)) return undefined;
+  return `${folder} cannot be used (${code}). Run systemd-tmpfiles --create, which makes it.`;
 }

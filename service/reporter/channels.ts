@@ -7,38 +7,36 @@ import { standardSignature } from "../git-hosts/standard-signature.ts";
 import type { Channel, Channels } from "./send.ts";
 import type { Reporter } from "./settings.ts";
 
-export const channelsOf = ({ settings, secrets }: Reporter): Channels => {
-  const [status, notify] = [statusChannel({ settings, secrets }), notifyChannel({ settings, secrets })];
-  return { ...(status && { status }), ...(notify && { notify }) };
-};
+export const channelsOf = ({ settings: { hook, site, status, notify }, secrets }: Reporter): Channels => ({
+  ...(status && secrets.status && { status: statusChannel(status, secrets.status, site) }),
+  ...(notify && secrets.notify && { notify: notifyChannel(notify, secrets.notify, { hook, site: site ?? null }) }),
+});
 
-function statusChannel({ settings: { status, site }, secrets: { status: token } }: Reporter): Channel | undefined {
-  if (status === undefined || token === undefined) return undefined;
-  const repository = repositoryOf(status.repository);
+type Status = NonNullable<Reporter["settings"]["status"]>;
+
+function statusChannel({ gitHost, repository, context }: Status, token: string, url: string | undefined): Channel {
+  const at = repositoryOf(repository);
   return {
-    host: repository.host,
+    host: at.host,
     secret: token,
     postOf({ commit, state, reason }) {
       if (commit === null) return undefined;
-      const result = { commit, state, reason, context: status.context, url: site };
-      const request = statusRequest(apis[status.gitHost], repository, result, token);
+      const request = statusRequest(apis[gitHost], at, { commit, state, reason, context, url }, token);
       return request && { ...request, body: JSON.stringify(request.body) };
     },
   };
 }
 
 /** Signed as Standard Webhooks: the recipient finds a replay by the time, and a report that came twice by its id. */
-function notifyChannel({ settings, secrets: { notify: key } }: Reporter): Channel | undefined {
-  const { hook, notify, site } = settings;
-  if (notify === undefined || key === undefined) return undefined;
+function notifyChannel(url: string, key: string, of: { hook: string; site: string | null }): Channel {
   return {
-    host: new URL(notify).host,
+    host: new URL(url).host,
     secret: key,
     postOf({ commit, state, reason, at }) {
       const turn = state === "success" ? "succeeding" : "failing";
-      const body = JSON.stringify({ hook, site: site ?? null, state: turn, commit, reason, time: at });
+      const body = JSON.stringify({ ...of, state: turn, commit, reason, time: at });
       const id = `msg_${createHash("sha256").update(body).digest("hex").slice(0, 32)}`;
-      return { url: notify, headers: standardSignature.sign(key, id, body), body };
+      return { url, headers: standardSignature.sign(key, id, body), body };
     },
   };
 }

@@ -1,22 +1,10 @@
-/**
- * One POST over TLS. The server is not trusted: it has a bound of time and of bytes, and a redirect is an answer like
- * any other, so that no header goes elsewhere.
- */
+/** One POST over TLS. The server is not trusted: time and bytes are bounded, and a redirect is an answer like any other. */
 import type { IncomingHttpHeaders } from "node:http";
 import { request } from "node:https";
 
-export type Post = {
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-};
-
-export type Answer = {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  /** The beginning of the body. */
-  readonly text: string;
-};
+export type Post = Readonly<{ url: string; headers: Readonly<Record<string, string>>; body: string }>;
+/** `text`: the beginning of the body. */
+export type Answer = Readonly<{ status: number; headers: IncomingHttpHeaders; text: string }>;
 
 const mostBytes = 16 << 10;
 
@@ -27,15 +15,9 @@ export function post({ url, headers, body }: Post, seconds: number, authorities?
       method: "POST",
       agent: false,
       ca: authorities,
-      headers: {
-        ...headers,
-        "content-type": "application/json",
-        "content-length": Buffer.byteLength(body),
-        "user-agent": "pushgate",
-      },
+      headers: { ...headers, "content-type": "application/json", "user-agent": "pushgate" },
     });
-    // The time of the whole exchange: a socket's own time-out begins anew with each byte. After the exchange this timer
-    // does nothing, and keeps no process alive.
+    // A socket's own time-out would begin anew with each byte.
     const late = new Error(`no answer within ${seconds} s`);
     setTimeout(() => sent.destroy(late), seconds * 1000).unref();
     sent.on("error", reject);

@@ -1,8 +1,4 @@
-/**
- * Sends what waits in the outbox, until nothing waits. The two recipients of reports are independent: while one is dead,
- * the other gets its reports. A report that its recipient rejects is dropped, since no later try would help; one that
- * gets no answer is tried again for a day.
- */
+/** Sends what waits in the outbox, until nothing waits. A dead recipient does not delay the other's (decision 027). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { failed } from "../builder/run/setback.ts";
@@ -11,7 +7,6 @@ import { printable } from "../printable.ts";
 import { type Answer, type Post, post } from "./post.ts";
 
 export type Channel = {
-  /** For the journal. */
   readonly host: string;
   /** Appears in no text of the journal, also where the recipient repeats it. */
   readonly secret: string;
@@ -21,7 +16,6 @@ export type Channel = {
 
 export type Channels = Readonly<Partial<Record<Report["to"], Channel>>>;
 
-/** A line of the journal. */
 export type Line = {
   readonly to: Report["to"] | null;
   readonly result: "sent" | "delayed" | "dropped";
@@ -31,16 +25,9 @@ export type Line = {
   readonly commit?: string | null;
 };
 
-/** Milliseconds, but `answer` in seconds. The first pause doubles up to the longest. */
-export type Terms = {
-  readonly first: number;
-  readonly longest: number;
-  readonly age: number;
-  /** Between two looks into the outbox during the pause of a recipient. */
-  readonly look: number;
-  readonly answer: number;
-};
-export const terms: Terms = { first: 5_000, longest: 15 * 60_000, age: 24 * 3_600_000, look: 2_000, answer: 15 };
+/** Milliseconds, but `answer` in seconds. `look`: between two looks into the outbox while a recipient pauses. */
+export const terms = { first: 5_000, longest: 15 * 60_000, age: 24 * 3_600_000, look: 2_000, answer: 15 };
+export type Terms = Readonly<typeof terms>;
 
 /** Milliseconds: a server may not have the reporter wait longer. */
 const longestAsked = 3_600_000;
@@ -77,7 +64,7 @@ export async function sendAll(
       const post = channel?.postOf(report);
       // Of the reports on a commit, and of the turns, only the newest is of use.
       const isOld = found.slice(i + 1).some(({ report: later }) => isNewer(later, report));
-      if (isOld || post === undefined || channel === undefined) {
+      if (isOld || !post || !channel) {
         removeReport(folder, name);
         continue;
       }
@@ -102,11 +89,8 @@ export async function sendAll(
         const attempts = (rest?.attempts ?? 0) + 1;
         const pause = Math.max(Math.min(first * 2 ** (attempts - 1), longest), result.pause ?? 0);
         rests[to] = { attempts, until: performance.now() + pause, reason };
-        journal({
-          ...about,
-          result: result.kind,
-          reason: `${reason}; the next try is in ${Math.ceil(pause / 1000)} s`,
-        });
+        const next = `the next try is in ${Math.ceil(pause / 1000)} s`;
+        journal({ ...about, result: "delayed", reason: `${reason}; ${next}` });
       }
     }
     if (!tried && waiting(folder).length > 0) await sleep(look);
@@ -116,12 +100,8 @@ export async function sendAll(
 const isNewer = (later: Report | undefined, { to, commit }: Report): boolean =>
   later?.to === to && (to === "notify" || later.commit === commit);
 
-type Sent = {
-  readonly kind: "sent" | "rejected" | "delayed";
-  readonly reason: string;
-  /** Milliseconds until the recipient takes requests again, as it answered. */
-  readonly pause?: number;
-};
+/** `pause`: milliseconds until the recipient takes requests again, as it answered. */
+type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pause?: number }>;
 
 async function send(what: Post, seconds: number, authorities?: string): Promise<Sent> {
   try {
@@ -133,8 +113,7 @@ async function send(what: Post, seconds: number, authorities?: string): Promise<
 }
 
 function judged({ status, headers, text }: Answer): Sent {
-  const said = text.replace(/\s+/g, " ").trim();
-  const reason = `${status}${said === "" ? "" : ` ${said}`}`;
+  const reason = `${status} ${text}`.replace(/\s+/g, " ").trim();
   if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
   if (status >= 300 && status < 400)
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };

@@ -10,31 +10,20 @@ const url = v.pipe(v.string(), v.regex(/^https:\/\/[!-~]+$/));
 
 export const reporterShape = v.object({
   hook: hookName,
-  /** The folder into which the builder puts reports. */
   folder: absolute,
   /** The site's address, where pushgate serves it. */
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
-  status: v.exactOptional(
-    v.object({
-      gitHost: v.picklist(gitHostNames),
-      repository: v.string(),
-      context: text,
-    }),
-  ),
+  status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
   /** `site.notify`. */
   notify: v.exactOptional(url),
 });
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
 
-export type Reporter = {
-  readonly settings: ReporterSettings;
-  /** The git host's token, and the key that signs what goes to `site.notify`. */
-  readonly secrets: { readonly status?: string; readonly notify?: string };
-};
+/** `secrets`: the git host's token, and the key that signs what goes to `site.notify`. */
+export type Reporter = Readonly<{ settings: ReporterSettings; secrets: { status?: string; notify?: string } }>;
 
-/** Throws SettingsFault. */
 export const readReporter = (env: Environment = environment): Reporter =>
   withFaults((report) => {
     const settings = readShape(reporterShape, env, report);

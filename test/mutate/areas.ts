@@ -79,7 +79,6 @@ export const areas: readonly Area[] = [
       "service/limits.ts",
       "service/settings.ts",
       "service/printable.ts",
-      "service/spool-folder.ts",
     ],
     tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],
     score: 92,

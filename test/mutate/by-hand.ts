@@ -167,10 +167,12 @@ export const byHand: readonly ByHand[] = [
     ['[ ! -L "$site/releases" ] &&', ""],
     ['  [ -z "$others" ] || {', "  true || {"],
   ]),
-  ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
+  ...within("service/settings.ts", "test/service/receiver/process.test.ts", [
     ['process.stdout.on("error", () => {});', ""],
-    ["void drain(servers).then(() => process.exit(0))", "process.exit(0)"],
     ["? 78 : 1", "? 1 : 1"],
+  ]),
+  ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
+    ["void drain(servers).then(() => process.exit(0))", "process.exit(0)"],
   ]),
   ...within("service/receiver/main.ts", "test/service/metrics/metrics.test.ts", [[", metrics.count)", ")"]]),
   ...within("service/metrics/metrics.ts", "test/service/metrics/metrics.test.ts", [

@@ -4,7 +4,7 @@
  * the generator's units (generator.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
  * web root is a link to a release.
  */
-import { shares } from "../../../service/builder/build/shares.ts";
+import { shares } from "../../../service/builder/build/disk.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";

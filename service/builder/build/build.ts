@@ -1,8 +1,4 @@
-/**
- * The build: a connection to the socket of the generator's unit starts it and brings its output. How the build ended is in a
- * file that root alone writes, after the last process of the build: the repository's code may write what it likes to
- * the connection, and close it when it likes.
- */
+/** A connection to the generator's socket starts a build and brings its output; root reports its end (decision 020). */
 import { once } from "node:events";
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -22,7 +18,7 @@ const mostOutput = 128 << 10; // characters of the output that are kept: a perso
 const slack = 60; // seconds beyond the build's own in which the unit starts and ends
 const again = 250; // milliseconds between two tries while a former build holds the socket's only connection
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
-/** The first line, the folders and the line after them; less than what is kept of the output. */
+/** The first line, the folders and the line after them. */
 const mostFirst = mostPrinted + 200;
 const firstLine = /^pushgate-generator build=([0-9a-f]{32})\n/;
 
@@ -46,10 +42,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   return built.printed;
 }
 
-/**
- * What the generator writes about the pages is in a file beside the clone, which its unit mounts over the one in the
- * source. A build begins with the repository's file, else with that of the last build.
- */
+/** The unit mounts the stats over the source's file. A build begins with the repository's, else with the last ones. */
 function provideStats({ clone, stats }: Places, folder = ""): void {
   const inSource = join(clone, folder, statsName);
   const stat = ifThere(() => lstatSync(inSource));
@@ -60,14 +53,12 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
   if (!stat) writeFileSync(inSource, "", { flag: "wx" });
 }
 
-/** Of a site without pages. */
 const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
 
 function writeAnew(path: string, text: Buffer | string): void {
   remove(path);
   writeFileSync(path, text, { flag: "wx" });
-  // The generator's account writes it; no other account gets past `work`.
-  chmodSync(path, 0o666);
+  chmodSync(path, 0o666); // as the cache
 }
 
 /** A connection starts a unit of root that kills the generator's and removes what the builder could not. */
@@ -79,17 +70,13 @@ export function setAside({ work, out }: Places, folder = out): void {
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
     try {
       remove(join(work, name));
-    } catch {
-      // Folders that another account closed, or deeper than a path may be: root removes them.
-    }
+    } catch {} // folders that another account closed, or deeper than a path may be: root removes them
 }
 
-/** Has root remove what `setAside` could not. */
 export function removeAsRoot({ generator }: BuilderSettings, { work }: Places): void {
   if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(generator.socket, () => {});
 }
 
-/** How a build ends that the disk's watch has stopped. */
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
 
 async function bySocket(
@@ -104,7 +91,7 @@ async function bySocket(
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined) return { ...(await endOf(id!, result, until, isStopped)), ...parted(first, line, output) };
     if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
-    // The disk watch stopped the former build. Do not start another: the disk is no longer watched.
+    // The disk watch stopped the former build, and watches no other.
     if (isStopped()) return { ...stopped, output, printed: "" };
     // A site has one builder: the build that has the connection is of one that was killed.
     if (!busy) await new Promise((resolve) => stop(socket, () => {}).once("close", resolve));
@@ -114,7 +101,6 @@ async function bySocket(
   }
 }
 
-/** What the unit printed before the build, and what came after it. */
 function parted(first: string, line: string, output: string): Pick<Build, "output" | "printed"> {
   const end = `${endOfFolders}\n`;
   const at = first.indexOf(end);
@@ -135,12 +121,10 @@ async function endOf(id: string, file: string, until: number, isStopped: () => b
   }
 }
 
-const neverEnds = (busy = false): Setback =>
-  failed(
-    busy
-      ? "a former build does not end. Run systemctl stop 'pushgate-generator-*'."
-      : "The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.",
-  );
+const neverEnds = (busy = false): Setback => {
+  if (busy) return failed("a former build does not end. Run systemctl stop 'pushgate-generator-*'.");
+  return failed("The generator's unit neither builds nor ends. Run systemctl status 'pushgate-generator-*'.");
+};
 
 /** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
 async function listen(socket: string, milliseconds: number, busy: boolean): Promise<{ first: string; output: string }> {

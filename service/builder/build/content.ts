@@ -1,14 +1,12 @@
-/**
- * Which folders of a commit are its content: those that Hugo mounts as content by the site's configuration. Hugo's unit
- * prints them before it builds. The repository may have it print anything: at worst, its own pushes build more or less.
- */
+/** The folders that Hugo mounts as content, as its unit prints them. A repository may lie about its own pushes only. */
 import { posix } from "node:path";
+import * as v from "valibot";
+import { absolute } from "../../shapes.ts";
 import type { From, Manifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 
 type Given = Pick<BuilderSettings, "content" | "folder">;
 
-/** The line that Hugo's unit prints after the folders, and before Hugo builds. */
 export const endOfFolders = "pushgate-generator begins";
 
 /** With `build.writeStats` Hugo writes it at the top of its source, and a site's tools read it there. */
@@ -18,7 +16,6 @@ export const statsName = "hugo_stats.json";
 export const mostPrinted = 64 << 10;
 const mostFolders = 50;
 
-/** Hugo's default: the folder `content` in the site's folder. */
 const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];
 
 /** `printed`: JSON of each module, the site itself first, and other lines between them. Relative to the clone. */
@@ -34,17 +31,14 @@ export function contentFolders(printed: string, given: Given): string[] {
   return [...new Set(folders)].sort().slice(0, mostFolders);
 }
 
-type Module = { readonly dir: string; readonly mounts: readonly { readonly source: string }[] };
+const path = v.fallback(v.string(), "");
+const mounts = v.array(v.object({ source: path, target: path }));
+const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
 
-function parsed(text: string): Module[] {
+function parsed(text: string): v.InferOutput<typeof moduleShape>[] {
   try {
-    const { dir, mounts } = JSON.parse(text) as { dir: unknown; mounts: unknown };
-    if (typeof dir !== "string" || !dir.startsWith("/")) return [];
-    const all = (Array.isArray(mounts) ? mounts : []) as { source?: unknown; target?: unknown }[];
-    const isContent = (target: unknown) => typeof target === "string" && /^\/?content(\/|$)/.test(target);
-    return [
-      { dir, mounts: all.flatMap(({ source, target }) => (isContent(target) ? [{ source: String(source) }] : [])) },
-    ];
+    const { dir, mounts } = v.parse(moduleShape, JSON.parse(text));
+    return [{ dir, mounts: mounts.filter(({ target }) => /^\/?content(\/|$)/.test(target)) }];
   } catch {
     return [];
   }
@@ -55,7 +49,6 @@ export const fromOf = (given: Given, printed: string): From => ({
   content: given.content ?? contentFolders(printed, given),
 });
 
-/** The folders of the repository that held the content of a release. */
 export function contentOf({ from }: Pick<Manifest, "from">, given: Given): readonly string[] {
   if (given.content !== undefined) return [];
   return typeof from.content === "object" ? from.content : usual(given);

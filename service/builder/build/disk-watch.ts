@@ -1,22 +1,18 @@
-/**
- * Watches the disk while the generator or git writes, and ends that program where the site takes more than it may, or the disk
- * has less free than its reserve. It looks at the reserve every 50 ms, which costs 20 µs, and walks the folders for
- * their size.
- */
+/** Ends the generator or git where the site takes too much of the disk, or the reserve is reached (decision 021). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../../printable.ts";
 import { isUnder } from "../files.ts";
 import type { Places } from "../places.ts";
 import { releases, sizeOf } from "../release/releases.ts";
+import { now } from "../run/pauses.ts";
 import { mebibytes, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { freeOf, isLess, measure, reserveReached } from "./disk.ts";
-import { shares } from "./shares.ts";
+import { freeOf, isLess, measure, reserveReached, shares } from "./disk.ts";
 
 type Limits = Pick<BuilderSettings["limits"], "releaseBytes">;
 
 const pause = 200; // milliseconds between two walks; a walk that takes long has four times as long after it
-const often = 50; // milliseconds between two looks at the file systems
+const often = 50; // milliseconds between two looks at the file systems, of 20 µs
 
 /** Calls `end` once at most, and never after the returned function was called. */
 export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setback: Setback) => void): () => void {
@@ -28,14 +24,10 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   };
   // The generator's /tmp and /var/tmp are folders of the host's own. Where another program has filled them, a build may go on.
   const disks = [places.site, "/tmp", "/var/tmp"].flatMap((path) => {
-    const found = freeOf(path);
-    if (!found) return [];
-    const { free, reserve } = found;
-    const least = {
-      bytes: Math.min(reserve.bytes, free.bytes / 2),
-      inodes: Math.min(reserve.inodes, free.inodes / 2),
-    };
-    return [{ path, least }];
+    const { free, reserve } = freeOf(path) ?? {};
+    if (!free || !reserve) return [];
+    const bytes = Math.min(reserve.bytes, free.bytes / 2);
+    return [{ path, least: { bytes, inodes: Math.min(reserve.inodes, free.inodes / 2) } }];
   });
   const timer = setInterval(() => {
     for (const { path, least } of disks) {
@@ -49,23 +41,21 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   };
   const walks = async () => {
     let most: number | undefined;
-    const generators = [places.out, places.cache];
     let closed: ReadonlySet<string> = new Set();
+    const isGenerators = (folder: string) => isUnder(folder, places.out) || isUnder(folder, places.cache);
     for (let took = 0; watching; ) {
       await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
       if (!watching) return;
-      const from = performance.now();
+      const from = now();
       // Computed here and not at the start: most calls of git end before the first walk.
       most ??= shares.whileWriting * releaseBytes - sizeOf(places, releases(places));
       const found = await measure(places.work, most, () => watching);
       if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
-      // Only a folder that was closed at the walk before, too: a program may open a folder after it has made it.
-      const still = [...found.closed].find(
-        (folder) => closed.has(folder) && generators.some((its) => isUnder(folder, its)),
-      );
+      // A program may open a folder after it has made it: only one that was closed at the walk before, too.
+      const still = [...found.closed].find((folder) => closed.has(folder) && isGenerators(folder));
       if (still !== undefined) over(hidden(still));
       closed = found.closed;
-      took = performance.now() - from;
+      took = now() - from;
     }
   };
   walks().catch((error: Error) => over(rejected(`the folders of the site cannot be measured: ${error.message}`)));

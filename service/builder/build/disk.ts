@@ -1,22 +1,29 @@
-/**
- * What a folder takes on the disk, and what every build leaves free: a twentieth of the file system, 1 GiB at most, as
- * a disk that takes 2 GB a second takes 0.5 GB before a build is ended. The host's other programs go on with that.
- */
+/** What a site takes and may take on the disk, and what every build leaves free (decision 021). */
 import { lstatSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { eachName, ifThere } from "../files.ts";
+import { now } from "../run/pauses.ts";
 import { failed, mebibytes, type Setback } from "../run/setback.ts";
+
+/** Shares of `site.limits.releaseMiB`: a build's output, its release, the published one, and one for all the rest. */
+export const shares = {
+  ofSite: 4,
+  /** While the generator or git writes: a release is made only after that. */
+  whileWriting: 3,
+  /** Before a run: the generator's output and the release made of it need the other two. */
+  beforeRun: 2,
+  ofCache: 1 / 4,
+} as const;
 
 /** Bytes that an entry takes at least, so that a build of empty files is limited, too. */
 const block = 4096;
 
-/** Bytes that a file of this size takes. */
 export const onDisk = (size: number): number => Math.ceil(Math.max(size, 1) / block) * block;
 
+/** A twentieth of the file system, 1 GiB at most: of 2 GB a second a build writes 0.5 GB before it is ended. */
 const part = 20;
 const mostBytes = 1 << 30;
-/** ext4 makes an inode for each 16 KiB. */
-const mostInodes = mostBytes >> 14;
+const mostInodes = mostBytes >> 14; // ext4 makes an inode for each 16 KiB
 
 export type Free = { readonly bytes: number; readonly inodes: number };
 
@@ -25,11 +32,10 @@ export function freeOf(path: string): { readonly free: Free; readonly reserve: F
   const found = ifThere(() => statfsSync(path));
   if (!found) return undefined;
   const { bavail, blocks, bsize, ffree, files } = found;
-  const reserve = {
-    bytes: Math.min((blocks * bsize) / part, mostBytes),
-    inodes: Math.min(files / part, mostInodes),
+  return {
+    free: { bytes: bavail * bsize, inodes: files === 0 ? Number.POSITIVE_INFINITY : ffree },
+    reserve: { bytes: Math.min((blocks * bsize) / part, mostBytes), inodes: Math.min(files / part, mostInodes) },
   };
-  return { free: { bytes: bavail * bsize, inodes: files === 0 ? Number.POSITIVE_INFINITY : ffree }, reserve };
 }
 
 export const isLess = (free: Free, least: Free): boolean => free.bytes < least.bytes || free.inodes < least.inodes;
@@ -47,28 +53,15 @@ export function needRoom(path: string, bytes = 0): void {
     throw reserveReached(path, found.reserve);
 }
 
-export type Measured = {
-  readonly bytes: number;
-  /** Folders that cannot be read, so their size is unknown. */
-  readonly closed: ReadonlySet<string>;
-};
-
 const slash = Buffer.from("/");
 const slice = 5; // milliseconds after which other work of this process goes on
 
-/**
- * Blocks of all below a folder; a file with several names there counts once. Follows no link. Ends where the sum is
- * above `most`, or `going` returns false. Paths are bytes, as a build may give any name.
- */
-export async function measure(
-  folder: string,
-  most = Number.POSITIVE_INFINITY,
-  going = (): boolean => true,
-): Promise<Measured> {
+/** Blocks below a folder, up to `most`, while `going`. `closed`: folders that cannot be read, so of unknown size. */
+export async function measure(folder: string, most = Number.POSITIVE_INFINITY, going = () => true) {
   const closed = new Set<string>();
-  const folders = [Buffer.from(folder)];
+  const folders = [Buffer.from(folder)]; // bytes, as a build may give any name
   let bytes = 0;
-  let from = performance.now();
+  let from = now();
   for (let at = folders.pop(); at !== undefined && bytes <= most; at = folders.pop())
     try {
       for (const name of eachName(at)) {
@@ -77,10 +70,10 @@ export async function measure(
         if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);
         if (stat?.isDirectory()) folders.push(path);
         if (bytes > most) break;
-        if (performance.now() - from < slice) continue;
+        if (now() - from < slice) continue;
         await setImmediate();
         if (!going()) return { bytes, closed };
-        from = performance.now();
+        from = now();
       }
     } catch (error) {
       const { code = "", syscall } = error as NodeJS.ErrnoException;

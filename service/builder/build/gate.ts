@@ -1,7 +1,4 @@
-/**
- * Checks a build before it is published: an index.html, enough pages, no links, no file that nginx would not serve, not
- * too large. Hugo's exit status is not enough: without layouts Hugo exits with 0 and writes nothing.
- */
+/** Checks a build before it is published. Hugo's exit status is not enough: without layouts Hugo exits with 0. */
 import { lstatSync } from "node:fs";
 import { isUnder, type Tree, walk } from "../files.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";
@@ -9,12 +6,8 @@ import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
 
 /** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
-export function gate(
-  out: string,
-  { limits, folders }: BuilderSettings,
-  former: number | null,
-  leftOut: readonly string[],
-) {
+export function gate(out: string, settings: BuilderSettings, former: number | null, leftOut: readonly string[]) {
+  const { limits, folders } = settings;
   const { found, sizes } = lookAt(out);
   const hint = leftOut.length > 0 ? ` These links were left out: ${listed(leftOut)}.` : "";
   if (found.links.length > 0)

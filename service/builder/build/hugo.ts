@@ -9,7 +9,6 @@ type Build = UnitEnd & { readonly output: string };
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
-/** Why a build failed, and what to do. */
 export function reasonOf({ result, code, status, output }: Build, limits: BuilderSettings["limits"]): string {
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
@@ -32,7 +31,7 @@ export function reasonOf({ result, code, status, output }: Build, limits: Builde
     case "resources":
       return "the host lacks the resources to start Hugo. See journalctl -u 'pushgate-generator-*'.";
     case "exit-code":
-      // systemd's status where it cannot execute a program.
+      // systemd cannot execute it.
       if (status === "203")
         return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
       // The unit's own program did not start Hugo, and says why.

@@ -1,28 +1,23 @@
-/** Frees the disk before a run, so that a site takes no more than its shares (shares.ts). */
+/** Frees the disk before a run, so that a site takes no more than its shares. */
 import { makeCache } from "../places.ts";
 import { currentRelease, prune, releases, sizeOf } from "../release/releases.ts";
 import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
 import { setAside } from "./build.ts";
-import { measure, needRoom } from "./disk.ts";
-import { shares } from "./shares.ts";
+import { measure, needRoom, shares } from "./disk.ts";
 
-/**
- * Removes a large cache and old releases until two shares are free, or until nothing is left to remove. Throws Setback on
- * a full disk.
- */
+/** Removes a large cache, and old releases until two shares are free. Throws Setback on a full disk. */
 export async function makeRoom(context: BuildContext): Promise<void> {
-  const { places, settings } = context;
-  const { limits } = settings;
-  const { cache, work } = places;
-  if ((await measure(cache)).bytes > shares.ofCache * limits.releaseBytes) {
-    setAside(places, cache);
+  const { places } = context;
+  const { releaseBytes } = context.settings.limits;
+  if ((await measure(places.cache)).bytes > shares.ofCache * releaseBytes) {
+    setAside(places, places.cache);
     makeCache(places);
   }
-  const others = (await measure(work)).bytes;
+  const others = (await measure(places.work)).bytes;
   const current = currentRelease(places);
   const stay = releases(places);
   const kept = () => (current === undefined ? stay : [current, ...stay]);
-  while (stay.length > 0 && others + sizeOf(places, kept()) > shares.beforeRun * limits.releaseBytes) stay.pop();
+  while (stay.length > 0 && others + sizeOf(places, kept()) > shares.beforeRun * releaseBytes) stay.pop();
   prune(places, kept());
   // A clone that cannot be pruned in the room that is left is removed, and fetched again.
   await pruneClone(context).catch(() => discardClone(places));

@@ -1,20 +1,14 @@
-/**
- * Puts one file of a build into a release: a hard link to the published file where both have the same bytes, else a copy.
- * `rsync --link-dest` took 550 ms in place of 300 ms for 5,000 pages, and compares by xxh128 only.
- */
-import { constants, fstatSync, linkSync, readSync, writeFileSync } from "node:fs";
+/** Puts a built file into a release: a link to the published file of the same bytes, else a copy (decision 011). */
+import { fstatSync, linkSync, readSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { withFile } from "../files.ts";
+import { reading, withFile } from "../files.ts";
 import { rejected } from "../run/setback.ts";
 
 const load = createRequire("/");
-/** OpenSSL's module takes 8 ms to load, for which a push would wait at the builder's start. */
+/** OpenSSL's module takes 8 ms to load: run.ts does that while git fetches, so that a push does not wait for it. */
 export const crypto = (): typeof import("node:crypto") => load("node:crypto");
 
 type Hashed = { readonly size: number; readonly sha256: string };
-
-// Follows no link, and waits for no pipe.
-const reading = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Bytes read at once; shared by all calls. */
 const piece = Buffer.allocUnsafe(1 << 20);
@@ -35,7 +29,6 @@ function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   });
 }
 
-/** undefined where the file is missing, unreadable, or no regular file. */
 export function hashOf(file: string): Hashed | undefined {
   try {
     return read(file);
@@ -57,9 +50,7 @@ export function linkOrCopy(
       try {
         linkSync(former.file, to);
         return built;
-      } catch {
-        // A file system without hard links, or a file with as many as it may have: copy.
-      }
+      } catch {} // a file system without hard links, or a file with as many as it may have
   }
   return withFile(to, "wx", (target) => read(from, (bytes) => writeFileSync(target, bytes)), 0o444);
 }

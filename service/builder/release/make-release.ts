@@ -1,7 +1,4 @@
-/**
- * Makes a release: a folder that never changes again. A built file is linked or copied, as the generator may still hold a
- * descriptor. The assets of each release that stays are linked into the next ones, because pages that are open refer to them.
- */
+/** Makes a release, which never changes, with the assets of former ones: open pages refer to them (decision 011). */
 import { chmodSync, linkSync, lstatSync, mkdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
@@ -15,31 +12,23 @@ import { hashOf, linkOrCopy } from "./link-or-copy.ts";
 import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
+type Source = Pick<Manifest, "from" | "commit">;
 
-type Draft = Rules & {
-  readonly places: Places;
-  readonly release: string;
-  readonly folder: string;
-  readonly files: Map<string, ReleaseFile>;
-  readonly warnings: string[];
-};
-
-type Source = Pick<Manifest, "from"> & { readonly commit: string };
+type Draft = Readonly<{ places: Places; release: string; folder: string; files: Map<string, ReleaseFile> }>;
 
 /** Makes a release of the generator's output: on the disk, and not yet published. Adds to `warnings`. */
-export async function makeRelease(rules: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {
-  const { commit } = source;
-  const release = nextId(places, commit);
+export async function makeRelease({ assets }: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {
+  const release = nextId(places, source.commit);
   const folder = places.release(release);
-  const draftOf: Draft = { ...rules, places, release, folder, files: new Map(), warnings };
+  const draftOf: Draft = { places, release, folder, files: new Map() };
   try {
     mkdirSync(folder);
     addBuilt(draftOf, found);
-    carryAssets(draftOf);
+    const changed = carryAssets(draftOf, assets);
+    if (changed.length > 0) warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
-    const pages = pagesOf(found.files);
-    const manifest = draft(places, { release, ...source, at, pages, files: draftOf.files });
+    const manifest = draft(places, { release, ...source, at, pages: pagesOf(found.files), files: draftOf.files });
     await syncFileSystem(places);
     seal(places, release);
     return manifest;
@@ -53,6 +42,7 @@ export async function makeRelease(rules: Rules, places: Places, source: Source, 
 function addBuilt({ places, release, folder, files }: Draft, found: Tree): void {
   const former = deployed(places);
   for (const path of found.folders) mkdirSync(join(folder, path));
+  // Each folder is opened once.
   for (const [at, paths] of byFolder(found.files))
     below(places.out, at, (here) => {
       for (const path of paths) {
@@ -65,39 +55,35 @@ function addBuilt({ places, release, folder, files }: Draft, found: Tree): void 
     });
 }
 
-/** Paths by their folder, so that each folder is opened once; "" is the top. */
 function byFolder(paths: readonly string[]): Map<string, string[]> {
   const folders = new Map<string, string[]>();
   for (const path of paths) {
     const folder = dirname(`/${path}`).slice(1);
-    const known = folders.get(folder);
-    if (known) known.push(path);
-    else folders.set(folder, [path]);
+    if (!folders.get(folder)?.push(path)) folders.set(folder, [path]);
   }
   return folders;
 }
 
-function carryAssets({ assets, places, release, folder, files, warnings }: Draft): void {
+/** Returns those that were changed on the disk: they would be carried along for five releases. */
+function carryAssets({ places, release, folder, files }: Draft, assets: readonly string[]): readonly string[] {
   const extensions = new Set(assets.map((extension) => `.${extension}`));
   const changed: string[] = [];
-  for (const id of staying(places, release)) {
+  for (const id of staying(places, release))
     for (const [path, entry] of readManifest(places, id)?.files ?? []) {
       const carried = entry.built === id && extensions.has(extname(path).toLowerCase());
       if (!carried || files.has(path)) continue;
       const from = join(places.release(id), path);
-      // A changed file would be carried along for five releases.
       if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);
-      else if (placed(() => linkSync(from, join(folder, path)), join(folder, path))) files.set(path, entry);
+      else if (linked(from, join(folder, path))) files.set(path, entry);
     }
-  }
-  if (changed.length > 0) warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
+  return changed;
 }
 
 /** False where the build has a file for one of the path's folders, or anything of the path's name. */
-function placed(place: () => void, path: string): boolean {
+function linked(from: string, to: string): boolean {
   try {
-    mkdirSync(dirname(path), { recursive: true });
-    place();
+    mkdirSync(dirname(to), { recursive: true });
+    linkSync(from, to);
     return true;
   } catch (error) {
     if (["EEXIST", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) return false;
@@ -105,7 +91,7 @@ function placed(place: () => void, path: string): boolean {
   }
 }
 
-/** Syncs all that was written, at once: an fsync for each of 5,000 files takes seconds. */
+/** At once: an fsync for each of 5,000 files takes seconds. */
 async function syncFileSystem({ site }: Places): Promise<void> {
   const env = { PATH: "/usr/local/bin:/usr/bin:/bin", LC_ALL: "C" };
   const { code, stderr } = await runChild("sync", ["-f", site], { cwd: "/", env, seconds: 600 });

@@ -7,25 +7,15 @@ import type { Places } from "../places.ts";
 import { failed } from "../run/setback.ts";
 import { hashOf } from "./link-or-copy.ts";
 
-export type ReleaseFile = {
-  readonly size: number;
-  readonly sha256: string;
-  /** The release whose build made the file: another one where an asset is carried along. */
-  readonly built: string;
-};
+/** `built`: the release whose build made the file: another one where an asset is carried along. */
+export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string }>;
 
-/** Where a build had its content from. */
-export type From = {
-  /** The site's folder in the repository; "" is its top. */
-  readonly folder: string;
-  /** A folder outside the repository, or those in it. */
-  readonly content: string | readonly string[];
-};
+/** The site's folder in the repository, "" for its top; and the content's folder outside it, or folders in it. */
+export type From = Readonly<{ folder: string; content: string | readonly string[] }>;
 
 export type Manifest = {
   readonly release: string;
   readonly commit: string;
-  /** ISO 8601, UTC. */
   readonly at: string;
   readonly pages: number;
   readonly from: From;
@@ -50,7 +40,7 @@ export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manife
   return { ...manifest, bytes };
 }
 
-/** Renames the manifest, after the release is synced: from now on the release counts. */
+/** From now on the release, which is synced, counts. */
 export function seal(places: Places, release: string): void {
   renameSync(`${places.manifest(release)}.new`, places.manifest(release));
   syncFolder(places.manifests);
@@ -59,7 +49,6 @@ export function seal(places: Places, release: string): void {
 /** Manifests by path: none ever changes, and one of 5,000 files takes 5 ms to read. */
 const known = new Map<string, Manifest>();
 
-/** undefined where there is no manifest that can be read. */
 export function readManifest(places: Places, release: string): Manifest | undefined {
   const path = places.manifest(release);
   if (known.has(path)) return known.get(path);
@@ -67,12 +56,10 @@ export function readManifest(places: Places, release: string): Manifest | undefi
   try {
     const { files, ...rest } = JSON.parse(text ?? "");
     if (rest.release !== release) return undefined;
-    const entries = (files as [string, number, string, string?][]).map(([path, size, sha256, built = release]) => {
-      return [path, { size, sha256, built }] as const;
-    });
-    const manifest = { ...rest, files: new Map(entries) };
-    known.set(path, manifest);
-    return manifest;
+    type Line = [path: string, size: number, sha256: string, built?: string];
+    const entries = files.map(([path, size, sha256, built = release]: Line) => [path, { size, sha256, built }]);
+    known.set(path, { ...rest, files: new Map(entries) });
+    return known.get(path);
   } catch {
     return undefined;
   }
@@ -87,30 +74,25 @@ export function releases({ manifests, releases }: Places): string[] {
     .reverse();
 }
 
-/** The release that `current` leads to. */
 export function currentRelease({ current, release }: Places): string | undefined {
-  let target = "";
-  try {
-    target = readlinkSync(current);
-  } catch {}
-  const id = /^releases\/([^/]+)$/.exec(target)?.[1];
+  const isLink = ifThere(() => lstatSync(current).isSymbolicLink());
+  const id = isLink && /^releases\/([^/]+)$/.exec(readlinkSync(current))?.[1];
   return id && releaseId.test(id) && ifThere(() => lstatSync(release(id)).isDirectory()) ? id : undefined;
 }
 
-/** The manifest of what is published. */
 export function deployed(places: Places): Manifest | undefined {
   const id = currentRelease(places);
   return id === undefined ? undefined : readManifest(places, id);
 }
 
-/** One more than the highest number there is, finished or not. */
+/** Its number is one more than the highest, finished or not. */
 export function nextId(places: Places, commit: string): string {
   const names = [...readdirSync(places.releases), ...readdirSync(places.manifests)];
-  const numbers = names.filter((name) => /^\d{6}-/.test(name)).map((name) => Number(name.slice(0, 6)));
+  const numbers = names.map((name) => Number(/^(\d{6})-/.exec(name)?.[1] ?? 0));
   return `${String(Math.max(0, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
 }
 
-/** Bytes that these releases take: a file that they share is one file on the disk. */
+/** A file that releases share is one file on the disk. */
 export function sizeOf(places: Places, ids: readonly string[]): number {
   const files = new Map<string, number>();
   for (const id of ids)
@@ -138,13 +120,6 @@ export function switchTo(places: Places, release: string): void {
   syncFolder(places.site);
 }
 
-/** Publishes, and returns the releases that stay. */
-export function publish(places: Places, release: string): readonly string[] {
-  const stay = staying(places, release);
-  switchTo(places, release);
-  return stay;
-}
-
 /** Removes the other releases, manifests first: what a kill leaves of a release is no longer one. */
 export function prune(places: Places, stay: readonly string[]): void {
   const old = releases(places).filter((id) => !stay.includes(id));
@@ -154,12 +129,6 @@ export function prune(places: Places, stay: readonly string[]): void {
   }
   for (const id of old) remove(places.release(id));
 }
-
-export const removeRelease = (places: Places, release: string): void =>
-  prune(
-    places,
-    releases(places).filter((id) => id !== release),
-  );
 
 /** Removes releases that were never finished. What is published stays, whatever it lacks. */
 export function removeHalf(places: Places): void {
@@ -173,11 +142,9 @@ export function removeHalf(places: Places): void {
 
 /** Whether two releases were built with the same files; what they carry along may differ. */
 export function isSameBuild(one: Manifest, other: Manifest): boolean {
-  const [built, before] = [one, other].map(
-    ({ release, files }) =>
-      new Map([...files].flatMap(([path, entry]) => (entry.built === release ? [[path, entry.sha256]] : []))),
-  );
-  return built!.size === before!.size && [...built!].every(([path, sha256]) => before!.get(path) === sha256);
+  const built = ({ release, files }: Manifest) =>
+    [...files].flatMap(([path, entry]) => (entry.built === release ? [`${entry.sha256} ${path}`] : [])).sort();
+  return built(one).join("\0") === built(other).join("\0");
 }
 
 /** Paths of a release that are missing, differ from what was published, or were added. */
@@ -186,6 +153,6 @@ export function differences(places: Places, { release, files }: Manifest): strin
   const found = ifThere(() => walk(folder));
   if (!found) return [release];
   const added = [...found.files, ...found.links, ...found.others].filter((path) => !files.has(path));
-  const changed = [...files].filter(([path, entry]) => hashOf(join(folder, path))?.sha256 !== entry.sha256);
-  return [...new Set([...added, ...changed.map(([path]) => path)])].sort();
+  const changed = [...files.keys()].filter((path) => hashOf(join(folder, path))?.sha256 !== files.get(path)!.sha256);
+  return [...added, ...changed].sort();
 }

@@ -1,22 +1,18 @@
 /**
- * The builder's loop: as long as markers are pending, it takes them all, runs, writes the result, and only then removes
- * them. The first push of a burst is built at once, and those that arrive while a build runs are one build after it.
- * After a failed run it pauses; before a long pause it parks its markers and ends, so that no memory waits for it. Where
- * it cannot take a marker it stays: the .path unit would start the next builder at once.
+ * The builder's loop: it takes all markers, runs, writes the result, and only then removes them. After a failed run it
+ * pauses; before a long pause it parks its markers and ends (decision 031).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, setAside } from "../build/build.ts";
 import type { Places } from "../places.ts";
-import { currentRelease, prune, removeHalf, staying } from "../release/releases.ts";
+import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
 import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
-import { type Pauses, pausesOf, stillFailing } from "./pauses.ts";
+import { type Failing, now, type Pauses, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
-import { type Failing, isGood, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
+import { isGood, lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 import { takePause } from "./unit-end.ts";
-
-type Journal = (entry: RunLine) => void;
 
 /** Removes what a kill, a power cut or a failed run left, but not what merely takes room in the clone. */
 export function removeLeftovers(places: Places): void {
@@ -25,22 +21,18 @@ export function removeLeftovers(places: Places): void {
   setAside(places);
 }
 
-/**
- * Returns true when nothing is pending, or parked; false at the first failure if `pause` is null, or if `mayRun` forbids
- * a run.
- */
+/** True when nothing is pending, or parked; false where `mayRun` forbids a run. */
 export async function buildPending(
   context: BuildContext,
-  journal: Journal,
-  pause: Pauses | null = pausesOf(context.settings),
-  mayRun = async () => true,
+  journal: (entry: RunLine) => void,
+  pause: Pauses,
+  mayRun: () => Promise<boolean>,
 ): Promise<boolean> {
   const { places } = context;
   pruneOld(places);
   let failing = readStatus(places)?.failing;
   const until = takePause(places);
-  if (pause && until) {
-    // Any entry in the folders is newer then, and ends the pause.
+  if (until) {
     if (park(places) && until - Date.now() > pause.rests && !arrived(places)) return true;
     await rest(places, until - Date.now(), pause.least);
   }
@@ -55,16 +47,15 @@ export async function buildPending(
     const once = batch.some(runsOnce);
     const before = failing;
     if (good) failing = undefined;
-    else if (!once) failing = stillFailing(failing, pause ?? pausesOf(context.settings));
+    else if (!once) failing = stillFailing(failing, pause);
     const turn = turnOf(before, failing);
     if (!once || turn) reportResult(context, run, turn);
-    record(context, run, failing, journal);
+    journal(record(context, run, failing));
     if (good || once) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(context);
 
     if (good || once) continue;
-    if (!pause) return false;
     const wait = Date.parse(failing!.next) - Date.now();
     if (wait > pause.rests && faults.length === 0 && park(places)) return true;
     await rest(places, wait, pause.least, left);
@@ -80,43 +71,38 @@ function next(markers: readonly Marker[]): readonly Marker[] {
 
 /** Waits until the time is up or a new marker came. */
 async function rest(places: Places, milliseconds: number, least: number, left?: ReadonlySet<string>): Promise<void> {
-  const until = performance.now() + milliseconds;
+  const until = now() + milliseconds;
   await sleep(Math.max(0, Math.min(least, milliseconds)));
-  while (performance.now() < until && !arrived(places, left)) await sleep(Math.min(500, least));
+  while (now() < until && !arrived(places, left)) await sleep(Math.min(500, least));
 }
 
 const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
   new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
-/** Writes the result into status.json and the journal. */
-function record(
-  { places, settings: { hook } }: BuildContext,
-  run: Run,
-  failing: Failing | undefined,
-  journal: Journal,
-): void {
+/** Writes the result into status.json, and returns the journal's line. */
+function record({ places, settings: { hook } }: BuildContext, run: Run, failing: Failing | undefined): RunLine {
   const { last } = run;
   try {
-    // No later run uses these leftovers, and on a full disk status.json may need their room.
+    // On a full disk status.json may need the room of these leftovers.
     if (last.result === "failed" || last.result === "rejected") removeLeftovers(places);
   } catch {}
   try {
     writeStatus(places, hook, run, failing);
   } catch (error) {
-    // What was published stays published, and the journal reports it.
+    // What was published stays published.
     last.warnings.push(`status.json could not be written: ${(error as Error).message}`);
   }
-  journal({ hook, ...last, release: currentRelease(places) ?? null, ...(failing && { failing }) });
+  return lineOf(places, hook, run, failing);
 }
 
-/** Removes old releases, before and after each run, whatever its result. What fails is tried again at the next run. */
+/** What fails is tried again at the next run. */
 function pruneOld(places: Places, stay?: readonly string[]): void {
   try {
     prune(places, stay ?? staying(places));
   } catch {}
 }
 
-/** Removes former output and packs the clone. No run depends on this: what fails is done after the next publish. */
+/** No run depends on this: what fails is done after the next publish. */
 async function cleanUp(context: BuildContext): Promise<void> {
   try {
     setAside(context.places);

@@ -9,41 +9,23 @@ import { lstatSync, readFileSync, rmdirSync, type Stats, unlinkSync } from "node
 import { printable } from "../../printable.ts";
 import { eachName, ifThere, moveAside, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
-import { setbackOf } from "./setback.ts";
+import { failed, setbackOf } from "./setback.ts";
 
 export type Marker = {
   readonly kind: "delivery" | "request" | "tick" | "schedule" | "rollback";
-  /** For people. */
   readonly name: string;
-  /** Of a rollback. */
   readonly release?: string;
   /** Of root's requests. */
   readonly file?: FoundFile;
 };
 
-/** `name` and `path` in bytes, as a member may give any. `key` distinguishes a later entry of the same name. */
-type FoundFile = {
-  readonly folder: string;
-  readonly name: Buffer;
-  readonly path: Buffer;
-  readonly stat: Stats | undefined;
-  readonly key: string;
-};
-
-type Taken = {
-  /** Also those that an earlier run took. */
-  readonly markers: readonly Marker[];
-  /** Why some markers cannot be taken. */
-  readonly faults: readonly string[];
-  readonly warnings: readonly string[];
-  /** Keys of entries that stay in the folders. */
-  readonly left: ReadonlySet<string>;
-};
+/** The path in bytes, as a member may give any name. `key` distinguishes a later entry of the same name. */
+type FoundFile = Readonly<{ folder: string; name: string; path: Buffer; stat: Stats | undefined; key: string }>;
 
 /** Entries that one run takes from a folder: to remove 10,000 takes 0.2 s. */
 const mostTaken = 10_000;
-/** Noted deliveries, and requests. One more would add only its name. */
-const mostNoted = 1_000;
+const mostNoted = 1_000; // deliveries, and requests: one more would add only its name
+const mostNamed = 10;
 
 /** Keys of entries that cannot be removed, such as mount points: they request one build, not one after the other. */
 const stuck = new Set<string>();
@@ -54,7 +36,7 @@ function* entriesOf(folder: string): Generator<FoundFile> {
     if (name[0] === 0x2e) continue;
     const path = Buffer.concat([Buffer.from(`${folder}/`), name]);
     const stat = statOf(path);
-    yield { folder, name, path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };
+    yield { folder, name: name.toString(), path, stat, key: `${path.toString("latin1")} ${stat?.ino}` };
   }
 }
 
@@ -69,12 +51,16 @@ function statOf(path: Buffer): Stats | undefined {
 
 function found(folder: string): FoundFile[] {
   const entries: FoundFile[] = [];
-  for (const entry of entriesOf(folder)) if (entries.push(entry) === mostTaken) break;
+  const isThere = ifThere(() => {
+    for (const entry of entriesOf(folder)) if (entries.push(entry) === mostTaken) break;
+    return true;
+  });
+  if (!isThere) throw failed(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
   return entries;
 }
 
-/** Takes all markers. Never throws: `faults` has what went wrong, and the rest is taken. */
-export function take(places: Places): Taken {
+/** Never throws. `markers` has also those that an earlier run took; `left`: keys of what stays in the folders. */
+export function take(places: Places) {
   const faults: string[] = [];
   const warnings: string[] = [];
   const attempt = <T>(work: () => T, otherwise: T): T => {
@@ -85,23 +71,21 @@ export function take(places: Places): Taken {
       return otherwise;
     }
   };
-  const look = (folder: string): FoundFile[] => {
-    const entries = attempt(() => ifThere(() => found(folder)), []);
-    if (!entries) faults.push(`${folder} is missing. Run systemd-tmpfiles --create, which makes it.`);
-    return entries ?? [];
-  };
-
+  const look = (folder: string) => attempt(() => found(folder), []);
   const [deliveries, requests, rootRequests] = [look(places.spool), look(places.requests), look(places.rootRequests)];
   const there = new Set([...deliveries, ...requests, ...rootRequests].map(({ key }) => key));
   // Forgets an entry that is gone: a later one of its name may get the same inode.
   for (const key of stuck) if (!there.has(key)) stuck.delete(key);
   const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
-  const noted = attempt(() => note(places, names), false);
+  const isNoted = attempt(() => {
+    if (names.length > 0) write(places.taken, [...noted(places), ...names]);
+    return true;
+  }, false);
   const left = new Set(rootRequests.map(({ key }) => key));
   for (const entry of [...deliveries, ...requests]) {
-    const fault = noted ? discard(entry, warnings) : undefined;
+    const fault = isNoted ? discard(entry, warnings) : undefined;
     if (fault !== undefined) faults.push(fault);
-    if (!noted || fault !== undefined) left.add(entry.key);
+    if (!isNoted || fault !== undefined) left.add(entry.key);
   }
   return { markers: attempt(() => pending(places, rootRequests), []), faults, warnings, left };
 }
@@ -116,19 +100,18 @@ export function arrived({ spool, requests, rootRequests }: Places, left: Readonl
 }
 
 /** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */
-function discard({ path, folder, name, key }: FoundFile, warnings: string[]): string | undefined {
-  const shown = `${folder}/${printable(name.toString(), 100)}`;
-  let aside = "";
+function discard({ path, folder, name, key }: FoundFile, warnings: string[] = []): string | undefined {
+  const shown = `${folder}/${printable(name, 100)}`;
+  let aside: string | undefined;
   const move = (from: Buffer) => {
     aside = moveAside(folder, from);
   };
-  const ways = [unlinkSync, rmdirSync, move];
   let code: string | undefined;
-  for (const [i, way] of ways.entries())
+  for (const way of [unlinkSync, rmdirSync, move])
     try {
       way(path);
       stuck.delete(key);
-      if (i === 2 && warnings.length < 5)
+      if (aside !== undefined && warnings.length < 5)
         warnings.push(`${shown} is a folder with files in it, and is ${aside} now. Remove it.`);
       return undefined;
     } catch (error) {
@@ -142,66 +125,49 @@ function discard({ path, folder, name, key }: FoundFile, warnings: string[]): st
 const unstuck = (entries: readonly FoundFile[]): FoundFile[] => entries.filter(({ key }) => !stuck.has(key));
 
 const isDelivery = (name: string): boolean => name.startsWith("delivery ");
-const deliveryName = ({ name }: FoundFile): string =>
-  `delivery ${printable(name.toString().replace(/\.json$/, ""), 100)}`;
+const deliveryName = ({ name }: FoundFile): string => `delivery ${printable(name.replace(/\.json$/, ""), 100)}`;
 const requestName = ({ name, stat }: FoundFile): string =>
-  `request of uid ${stat?.uid ?? "unknown"} (${printable(name.toString(), 50)})`;
+  `request of uid ${stat?.uid ?? "unknown"} (${printable(name, 50)})`;
 
 const kindOf = (name: string): Marker["kind"] =>
   isDelivery(name) ? "delivery" : name === "tick" || name === "schedule" ? name : "request";
 
-/** The names in the files `parked` and `taken`. */
 const noted = ({ parked, taken }: Places): string[] => {
   const text = [parked, taken].map((file) => ifThere(() => readFileSync(file, "utf8")) ?? "").join("");
   return [...new Set(text.split("\n").filter((name) => name !== ""))];
 };
 
-/** Adds names to the file `taken`. Returns when it is on the disk. */
-function note(places: Places, names: readonly string[]): true {
-  if (names.length === 0) return true;
-  write(places.taken, [...noted(places), ...names]);
-  return true;
-}
-
+/** The file is on the disk when this returns. */
 function write(file: string, names: readonly string[]): void {
   const deliveries = names.filter(isDelivery).slice(0, mostNoted);
   const requests = names.filter((name) => !isDelivery(name)).slice(0, mostNoted);
   writeWhole(file, `${[...deliveries, ...requests].join("\n")}\n`, 0o600);
 }
 
-/**
- * Moves what is pending to where the .path unit does not look, but for a rollback: the next marker of any kind has it
- * built. False where something stays.
- */
+/** Moves all but a rollback to where the .path unit does not look. False where something stays. */
 export function park(places: Places): boolean {
   try {
     const markers = pending(places).filter((marker) => !runsOnce(marker));
-    write(
-      places.parked,
-      markers.map(({ name }) => name),
-    );
+    const names = markers.map(({ name }) => name);
+    write(places.parked, names);
     remove(places.taken);
-    return markers.every(({ file }) => file === undefined || discard(file, []) === undefined);
+    return markers.every(({ file }) => file === undefined || discard(file) === undefined);
   } catch {
     return false;
   }
 }
 
-/** Whether it is not tried again. */
 export const runsOnce = ({ kind }: Marker): boolean => kind === "rollback";
 
 /** Markers that are taken and not published, and root's requests by age. */
-export function pending(
-  places: Places,
-  rootRequests: readonly FoundFile[] = found(places.rootRequests),
-): readonly Marker[] {
+export function pending(places: Places, rootRequests = found(places.rootRequests)): readonly Marker[] {
   const taken = noted(places).map((name): Marker => ({ kind: kindOf(name), name }));
   const byAge = unstuck(rootRequests).sort((a, b) => (a.stat?.mtimeMs ?? 0) - (b.stat?.mtimeMs ?? 0));
   return [...taken, ...byAge.map(ofRoot)];
 }
 
 function ofRoot(file: FoundFile): Marker {
-  const name = file.name.toString();
+  const { name } = file;
   if (name === "tick" || name === "schedule") return { kind: name, name, file };
   const release = /^rollback-(.+)$/.exec(name)?.[1];
   if (release !== undefined) return { kind: "rollback", name: printable(name, 100), release, file };
@@ -213,14 +179,14 @@ function ofRoot(file: FoundFile): Marker {
  * that came back after a power cut would undo a later publish; a push that comes back finds itself published.
  */
 export function removeDone(places: Places, markers: readonly Marker[]): void {
-  for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file, []);
+  for (const { file } of markers) if (file && statOf(file.path)?.ino === file.stat?.ino) discard(file);
   if (markers.some(({ kind }) => kind === "rollback")) syncFolder(places.rootRequests);
   if (markers.some(({ file }) => !file)) for (const file of [places.taken, places.parked]) remove(file);
 }
 
 /** For status and journal; root's requests first, as their commands look for them there. */
-export function named(markers: readonly Marker[], most = 10): string[] {
+export function named(markers: readonly Marker[]): string[] {
   const ofRoot = markers.filter(({ file }) => file !== undefined);
-  const names = [...new Set([...ofRoot, ...markers])].slice(0, most).map(({ name }) => name);
-  return markers.length > most ? [...names, `${markers.length - most} more`] : names;
+  const names = [...new Set([...ofRoot, ...markers])].slice(0, mostNamed).map(({ name }) => name);
+  return markers.length > mostNamed ? [...names, `${markers.length - mostNamed} more`] : names;
 }

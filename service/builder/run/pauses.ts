@@ -1,20 +1,19 @@
-/** How long the builder pauses after a failed run: longer with each, also over restarts of the builder. */
+/** How long the builder pauses after a failed run, also over restarts of the builder. */
 import type { BuilderSettings } from "../settings.ts";
-import type { Failing } from "./status.ts";
+
+/** Milliseconds. Not `performance.now()`, for which Node 18 loads modules for 6 ms. */
+export const now = (): number => process.uptime() * 1000;
+
+/** `next`: when the next run starts at the latest. */
+export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
+
+export type Pauses = ReturnType<typeof pausesOf>;
 
 /**
- * Milliseconds. The first pause doubles up to `rests`, the longest that a builder waits for; then it ends, and the next
- * one starts with a new marker, which the timer of site.reconcileMinutes makes after `longest`. Not even a new marker makes
- * a pause shorter than `least`.
+ * Milliseconds. The first pause doubles up to `rests`, the longest that a builder waits for; then it ends, until the tick of
+ * site.reconcileMinutes or a marker. Not even a marker makes a pause shorter than `least`.
  */
-export type Pauses = {
-  readonly first: number;
-  readonly rests: number;
-  readonly longest: number;
-  readonly least: number;
-};
-
-export const pausesOf = ({ reconcileMinutes }: Pick<BuilderSettings, "reconcileMinutes">): Pauses => ({
+export const pausesOf = ({ reconcileMinutes }: Pick<BuilderSettings, "reconcileMinutes">) => ({
   first: 5_000,
   rests: 45_000,
   longest: reconcileMinutes * 60_000,

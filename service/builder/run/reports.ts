@@ -1,34 +1,29 @@
-/**
- * What the reporter is to send of a run: the result on the commit, and that builds begin to fail or succeed again. The
- * builder writes it into a folder and goes on, so that no git host and no network delays a build; and what cannot be
- * written is a warning of the run.
- */
+/** What the reporter is to send of a run (decision 027). What cannot be written is a warning of the run. */
 import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { writeWhole } from "../files.ts";
 import { add, type Report } from "../outbox.ts";
 import type { Places } from "../places.ts";
 import type { BuilderSettings } from "../settings.ts";
+import type { Failing } from "./pauses.ts";
 import { setbackOf } from "./setback.ts";
-import { type Failing, isGood, type Run } from "./status.ts";
-
-type Turn = "failing" | "succeeding";
-
-/**
- * Whether runs began to fail or to succeed. Call this before status.json is written: after an end in between, the next
- * builder finds the turn again.
- */
-export const turnOf = (before: Failing | undefined, after: Failing | undefined): Turn | undefined =>
-  (before === undefined) === (after === undefined) ? undefined : after ? "failing" : "succeeding";
+import { isGood, type Run } from "./status.ts";
 
 type Given = { readonly settings: Pick<BuilderSettings, "reports">; readonly places: Places };
 type Result = Pick<Report, "state" | "reason"> & { readonly commit: string };
+type Turn = "failure" | "success" | undefined;
+
+/** Whether runs began to fail or to succeed: known again to the next builder until status.json is written. */
+export function turnOf(before: Failing | undefined, after: Failing | undefined): Turn {
+  if ((before === undefined) === (after === undefined)) return undefined;
+  return after ? "failure" : "success";
+}
 
 const longest = 500; // characters: a git host takes 255 at most
 
 const oneLine = (text: string): string => printable(text.replace(/\s+/g, " ").trim(), longest);
 
-/** A build of this commit begins. A commit is pending once: a build that is tried again leaves its failure in place. */
+/** A commit is pending once: a build that is tried again leaves its failure in place. */
 export function reportBegin(given: Given, commit: string, run: Run): void {
   attempt(given, run, () => {
     const last = reported(given.places);
@@ -38,8 +33,7 @@ export function reportBegin(given: Given, commit: string, run: Run): void {
   });
 }
 
-/** A run ended. `turn`: whether runs begin to fail with it, or succeed again. */
-export function reportResult(given: Given, run: Run, turn: Turn | undefined): void {
+export function reportResult(given: Given, run: Run, turn: Turn): void {
   const { result, reason, commit } = run.last;
   attempt(given, run, () => {
     const last = reported(given.places);
@@ -48,21 +42,18 @@ export function reportResult(given: Given, run: Run, turn: Turn | undefined): vo
     if (built !== last?.commit) endFormer(given, last);
     // Most runs build nothing, and report only if a power cut interrupted a build after its publish.
     if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
-      const next: Result = isGood(run.last)
-        ? { commit: built, state: "success", reason: result === "published" ? "Published." : oneLine(reason) }
-        : { commit: built, state: "failure", reason: oneLine(reason) };
-      const isKnown =
-        last?.commit === built && last.state === next.state && (isGood(run.last) || last.reason === next.reason);
+      const good = isGood(run.last);
+      const state = good ? "success" : "failure";
+      const next: Result = { commit: built, state, reason: result === "published" ? "Published." : oneLine(reason) };
+      const isKnown = last?.commit === built && last.state === state && (good || last.reason === next.reason);
       if (!isKnown) set(given, next);
     }
-    if (turn !== undefined && given.settings.reports?.notify) {
-      const state = turn === "failing" ? "failure" : "success";
-      add(given.settings.reports.folder, { to: "notify", commit: built, state, reason: oneLine(reason), at: now() });
-    }
+    const { notify, folder } = given.settings.reports!;
+    if (turn && notify) add(folder, { to: "notify", commit: built, state: turn, reason: oneLine(reason), at: now() });
   });
 }
 
-/** Ends a pending result of another commit, whose build was interrupted, such as by a power cut. */
+/** Ends a pending result of another commit, whose build a power cut or a kill interrupted. */
 function endFormer(given: Given, last: Result | undefined): void {
   if (last?.state === "pending") set(given, { ...last, state: "failure", reason: "The build was interrupted." });
 }
@@ -75,7 +66,6 @@ function set({ settings: { reports }, places }: Given, result: Result): void {
 
 const now = (): string => new Date().toISOString();
 
-/** undefined where it cannot be read. */
 function reported({ reported }: Places): Result | undefined {
   try {
     return JSON.parse(readFileSync(reported, "utf8"));

@@ -1,5 +1,4 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-
 import { build } from "../build/build.ts";
 import { contentOf, fromOf, movedFrom } from "../build/content.ts";
 import { gate } from "../build/gate.ts";
@@ -13,10 +12,10 @@ import {
   deployed,
   differences,
   isSameBuild,
-  publish,
+  prune,
   readManifest,
   releases,
-  removeRelease,
+  staying,
   switchTo,
 } from "../release/releases.ts";
 import { type Plan, plan, planBy } from "../source/decide.ts";
@@ -40,20 +39,19 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
   const run = new Run(named(markers));
   try {
     const [first] = markers;
-    if (first?.kind === "rollback") Object.assign(run.last, await rollBack(context, first.release ?? ""));
-    else
-      try {
-        await advance(context, markers, run);
-      } catch (error) {
-        if (!(error instanceof CloneFault)) throw error;
-        await makeAnew(context, error, run);
-        await advance(context, markers, run);
-      }
+    if (first?.kind === "rollback") return run.end(await rollBack(context, first.release ?? ""));
+    try {
+      await advance(context, markers, run);
+    } catch (error) {
+      if (!(error instanceof CloneFault)) throw error;
+      await makeAnew(context, error, run);
+      await advance(context, markers, run);
+    }
+    return run.end();
   } catch (error) {
     const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
     return run.end({ result, reason: message });
   }
-  return run.end();
 }
 
 async function advance(context: BuildContext, markers: readonly Marker[], run: Run): Promise<void> {
@@ -61,7 +59,6 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   const { last } = run;
   const published = deployed(places);
   await makeRoom(context);
-  // While git fetches.
   setImmediate(crypto);
   const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
@@ -71,10 +68,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   if (commit === null) return;
   reportBegin(context, commit, run);
 
-  const links = await run.timed("checkout", async () => {
-    await admit(context, commit);
-    return checkOut(context, commit);
-  });
+  const links = await run.timed("checkout", () => checkOut(context, commit));
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   const printed = await run.timed("build", () => build(settings, places));
   await run.timed("publish", async () => {
@@ -88,33 +82,38 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
         last.reason = `${reason}: the build is the same as ${published.release}`;
         return;
       }
-      run.stay = publish(places, made.release);
+      const stay = staying(places, made.release);
+      switchTo(places, made.release);
+      run.stay = stay;
       last.result = "published";
       if (heldHead(places) !== head) unholdHead(places);
     } finally {
       // Only published releases stay, for a rollback: five others would take their places.
-      if (currentRelease(places) !== made.release) removeRelease(places, made.release);
+      const others = releases(places).filter((id) => id !== made.release);
+      if (currentRelease(places) !== made.release) prune(places, others);
     }
   });
 }
 
+/** A commit that is compared or built is admitted. */
 async function decideFrom(context: BuildContext, head: string, markers: readonly Marker[]): Promise<Plan> {
   const { places, settings } = context;
   const published = deployed(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
-  const held = heldHead(places);
-  const tampered = published && has("tick") ? differences(places, published) : [];
-  const moved = published && movedFrom(published, settings);
-  const [requested, scheduled] = [has("request"), has("schedule")];
-  const at = plan({ head, deployed: published ?? null, held, requested, scheduled, moved, tampered });
-  if (at) return at;
-  await admit(context, head);
-  const by = planBy(
-    await changes(context, published!.commit, head),
-    settings.paths,
+  const at = plan({
     head,
-    contentOf(published!, settings),
-  );
+    deployed: published ?? null,
+    held: heldHead(places),
+    requested: has("request"),
+    scheduled: has("schedule"),
+    moved: published && movedFrom(published, settings),
+    tampered: published && has("tick") ? differences(places, published) : [],
+  });
+  const commit = at ? at.commit : head;
+  if (commit !== null) await admit(context, commit);
+  if (at) return at;
+  const changed = await changes(context, published!.commit, head);
+  const by = planBy(changed, settings.paths, head, contentOf(published!, settings));
   // A new head that builds nothing ends a rollback as well: what is published is what it would build.
   if (by.commit === null) unholdHead(places);
   return by;

@@ -24,7 +24,6 @@ const byCode: Readonly<Record<string, string>> = {
 
 export const mebibytes = (bytes: number): string => (bytes / (1 << 20)).toFixed(1);
 
-/** Anything thrown, as a setback. */
 export function setbackOf(error: unknown): Setback {
   if (error instanceof Setback) return error;
   const { code, message, path } = error as NodeJS.ErrnoException;

@@ -3,30 +3,23 @@ import { readFileSync } from "node:fs";
 import { type Builds, type Result, results } from "../../metrics/builds.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, type Places } from "../places.ts";
-import { currentRelease, type Manifest, readManifest, releases } from "../release/releases.ts";
+import { currentRelease, deployed, type Manifest, readManifest, releases } from "../release/releases.ts";
+import { type Failing, now } from "./pauses.ts";
 
 type Step = "fetch" | "decide" | "checkout" | "build" | "publish";
 
 export type Last = {
   result: Result;
   reason: string;
-  /** What was built, or would have been. */
   commit: string | null;
-  /** When the run ended. */
   at: string;
   readonly trigger: readonly string[];
   readonly warnings: string[];
   readonly milliseconds: Record<Step | "total", number>;
 };
 
-/** Milliseconds. Not `performance.now()`, for which Node 18 loads modules for 6 ms. */
-const now = (): number => process.uptime() * 1000;
-
-/** Whether a run published a build or had nothing to publish. The head may be unpublished, as after a rollback. */
+/** The head may be unpublished all the same, as after a rollback. */
 export const isGood = ({ result }: Pick<Last, "result">): boolean => result === "published" || result === "nothing";
-
-/** Since when runs fail, how many did, and when the next starts at the latest. */
-export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
 
 export type Status = {
   readonly hook: string;
@@ -35,17 +28,18 @@ export type Status = {
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
-  /** For the metrics: how many runs ended with each result, and when a run last was good (isGood). */
-  readonly runs: Builds["runs"];
-  readonly succeeded: Builds["succeeded"];
   /** Newest first. */
   readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
-};
+} & Pick<Builds, "runs" | "succeeded">;
 
 /** A line of the journal: `journalctl -o cat -u pushgate-build@<hook>`. */
-export type RunLine = Last & { readonly hook: string; readonly release: string | null; readonly failing?: Failing };
+export type RunLine = ReturnType<typeof lineOf>;
 
-/** A run's result so far and its clock. */
+export const lineOf = (places: Places, hook: string, { last }: Run, failing: Failing | undefined) => ({
+  ...{ hook, ...last, release: currentRelease(places) ?? null },
+  ...(failing && { failing }),
+});
+
 export class Run {
   readonly last: Last;
   head: string | null = null;
@@ -77,30 +71,27 @@ export class Run {
 
 export function writeStatus(places: Places, hook: string, run: Run, failing: Failing | undefined): void {
   const { last, stay } = run;
-  const current = currentRelease(places);
+  const published = deployed(places);
   const held = heldHead(places);
   // Releases that do not stay are being removed.
   const known = releases(places)
     .filter((id) => stay?.includes(id) ?? true)
     .flatMap((id) => readManifest(places, id) ?? []);
-  const deployed = known.find(({ release }) => release === current);
   const former = readStatus(places);
-  const good = isGood(last);
   const status: Status = {
     hook,
-    deployed: deployed ? { release: deployed.release, commit: deployed.commit, at: deployed.at } : null,
+    deployed: published ? { release: published.release, commit: published.commit, at: published.at } : null,
     head: run.head ?? former?.head ?? null,
     ...(held !== null && { held }),
     last,
     ...(failing && { failing }),
     runs: Object.fromEntries(results.map((name) => [name, (former?.runs[name] ?? 0) + Number(name === last.result)])),
-    succeeded: good ? last.at : (former?.succeeded ?? null),
+    succeeded: isGood(last) ? last.at : (former?.succeeded ?? null),
     releases: known.map(({ release: id, commit, at, pages, bytes }) => ({ id, commit, at, pages, bytes })),
   };
   writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }
 
-/** The former status; undefined where it cannot be read. */
 export function readStatus(places: Places): Status | undefined {
   try {
     return JSON.parse(readFileSync(places.status, "utf8"));

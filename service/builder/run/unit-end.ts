@@ -1,17 +1,13 @@
-/**
- * A builder that was ended in the middle of a run, by a limit of memory or by a fault of its own, has reported nothing.
- * systemd runs this program after it: the status gets the reason, and the next builder pauses as after a failed run.
- */
+/** systemd runs this after a builder that was ended in a run: the status has the reason, and the next one pauses. */
 import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
 import { ifThere, remove, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
-import { currentRelease } from "../release/releases.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { arrived, named, pending } from "./markers.ts";
 import { pausesOf, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
-import { Run, type RunLine, readStatus, writeStatus } from "./status.ts";
+import { lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 
 /** undefined where nothing was pending. */
 export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): RunLine | undefined {
@@ -24,7 +20,7 @@ export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEn
   reportResult({ settings, places }, run, turnOf(before, failing));
   writeWhole(places.paused, `${failing.next}\n`, 0o600);
   writeStatus(places, hook, run, failing);
-  return { hook, ...run.last, release: currentRelease(places) ?? null, failing };
+  return lineOf(places, hook, run, failing);
 }
 
 function reasonOf(hook: string, { result, code, status }: UnitEnd): string {

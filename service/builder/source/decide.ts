@@ -15,12 +15,10 @@ export function relevant(paths: readonly string[], patterns: readonly string[]):
 
 export type Known = {
   readonly head: string;
-  /** null: nothing is published. */
   readonly deployed: { readonly release: string; readonly commit: string } | null;
   /** The head from which a rollback went back. */
   readonly held: string | null;
   readonly requested: boolean;
-  /** The time of `site.schedule` has come. */
   readonly scheduled: boolean;
   /** Why the published release was built from other folders than those of the configuration. */
   readonly moved: string | undefined;
@@ -43,14 +41,12 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   const holding = held === head;
   // During a rollback, the commit that it chose is built.
   const commit = holding ? deployed.commit : head;
-  const changed = `the release ${deployed.release} was changed on the disk: ${listed(tampered)}`;
-  const why = tampered.length > 0 ? changed : requested ? "requested" : undefined;
-  if (why !== undefined) return { commit, reason: why };
+  if (tampered.length > 0)
+    return { commit, reason: `the release ${deployed.release} was changed on the disk: ${listed(tampered)}` };
+  if (requested) return { commit, reason: "requested" };
   if (scheduled) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
-  if (holding) {
-    const reason = `rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
-    return { commit: null, reason };
-  }
+  const back = `rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
+  if (holding) return { commit: null, reason: back };
   if (moved !== undefined) return { commit: head, reason: moved };
   if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };
   return undefined;
@@ -70,8 +66,6 @@ export function planBy(
   const building = changes.paths.filter((path) => matched.has(path) || isContent(path));
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
   if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
-  return {
-    commit: null,
-    reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of ${content.length > 0 ? "the content or " : ""}site.paths`,
-  };
+  const what = content.length > 0 ? "the content or site.paths" : "site.paths";
+  return { commit: null, reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of ${what}` };
 }

@@ -1,4 +1,4 @@
-/** Why git failed, in words for people. The tests provoke these errors with a real git. */
+/** Why git failed. The tests provoke these errors with a real git. */
 import { repositoryOf } from "../../git-hosts/repository.ts";
 import { printable } from "../../printable.ts";
 import type { Ended } from "../child.ts";
@@ -22,12 +22,12 @@ const causes: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
-    "the git host requires a login for {repository}: it is private, or its name is wrong. Correct the name, or use an " +
-      "SSH address with a deploy key.",
+    "{host} requires a login for {repository}: it is private, or its name is wrong. Correct {where}, or use an SSH " +
+      "address with a deploy key.",
   ],
   [
     /[Rr]epository.*not found|not found: |returned error: 404|does not appear to be a git repository/,
-    "{repository} is not there. Correct hooks[].repository, or allow the deploy key to read the repository.",
+    "{repository} is not there. Correct {where}, or allow the deploy key to read it.",
   ],
   [/Could not resolve host/, "the name {host} cannot be resolved. Check /etc/resolv.conf."],
   [/SSL|certificate/, "the certificate of {host} is not trusted. Update ca-certificates, or renew the certificate."],
@@ -39,19 +39,13 @@ const causes: readonly (readonly [RegExp, string])[] = [
     /Operation too slow|early EOF|hung up|unexpected disconnect|Connection (closed|reset)|RPC failed|returned error: 5\d\d|Empty reply|Operation timed out/,
     "{host} closed the connection during the fetch. The builder tries again.",
   ],
+  // git gives a full disk as the reason of some failed writes only.
+  [/unable to write /, "git cannot write its files. Free space, or look in dmesg for a fault of the disk."],
 ];
 
 /** Rows for a submodule, whose address is the repository's own choice; they come before the others. */
 const causesOfSubmodule: typeof causes = [
   [/transport '\S+' not allowed/, "{repository} is neither https nor SSH. Use its https:// address in .gitmodules."],
-  [
-    /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
-    "{host} requires a login for {repository}: it is private, or its address in .gitmodules is wrong.",
-  ],
-  [
-    /[Rr]epository.*not found|not found: |returned error: 404|does not appear to be a git repository/,
-    "{repository} is not there. Correct its address in .gitmodules.",
-  ],
   [
     /Could not read from remote repository|Host key verification failed|Permission denied \(publickey/,
     "{repository} is read over SSH, with the deploy key and the known hosts of the site. Use its https:// address in .gitmodules.",
@@ -63,30 +57,31 @@ const causesOfSubmodule: typeof causes = [
 ];
 
 /** Why git failed, where the remote, the network or the disk is the cause; undefined where the clone may be broken. */
-export const remoteFault = (ended: Ended, settings: BuilderSettings) => faultOf(causes, ended, settings);
+export const remoteFault = (ended: Ended, settings: BuilderSettings) =>
+  faultOf(causes, ended, settings, "hooks[].repository");
 
-/** Why git could not fetch the submodules. */
 export function submoduleFault(ended: Ended, settings: BuilderSettings): string {
   const [, address] = /clone of '([^']+)' into submodule path/.exec(ended.stderr) ?? [];
   const [, path = "", url = ""] = /submodule path '([^']+)'|submodule '[^']+' \(([^)]+)\)/.exec(ended.stderr) ?? [];
   const repository = printable(address ?? (url || path || "a submodule"), 200);
-  const fault = faultOf([...causesOfSubmodule, ...causes], ended, { ...settings, repository });
+  const rows = [...causesOfSubmodule, ...causes];
+  const fault = faultOf(rows, ended, { ...settings, repository }, "its address in .gitmodules");
   const what = fault ?? `git says: ${lastLine(ended.stderr)}. Correct .gitmodules.`;
   return `a submodule: ${what} Without submodules: hooks[].site.submodules: false.`;
 }
 
-function faultOf(table: typeof causes, { stderr, late }: Ended, { repository, branch, limits }: BuilderSettings) {
+function faultOf(rows: typeof causes, { stderr, late }: Ended, settings: BuilderSettings, where: string) {
+  const { repository, branch, limits } = settings;
   const host = repositoryOf(repository).host || repository;
   if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
-  const words: Readonly<Record<string, string>> = { host, repository, branch };
-  const cause = table.find(([pattern]) => pattern.test(stderr))?.[1];
+  const words: Readonly<Record<string, string>> = { host, repository, branch, where };
+  const cause = rows.find(([pattern]) => pattern.test(stderr))?.[1];
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
 }
 
 /** A lack of memory in git's words, also of a program that git started: `died of signal 9`. */
 const noMemory = /out of memory|cannot allocate memory|unable to create (load_\w+ )?thread|died of signal (9|11)\b/i;
 
-/** Why git ended, where memory is the cause. */
 export function memoryFault({ stderr, signal, cut, late }: Ended) {
   if (cut || late || !(signal || noMemory.test(stderr))) return undefined;
   return (
@@ -99,17 +94,4 @@ export function lastLine(stderr: string): string {
   const lines = stderr.split("\n").filter((line) => /^(fatal|error|remote|ssh|\S+@)/.test(line));
   const fatal = lines.find((line) => line.startsWith("fatal"));
   return printable(fatal ?? lines.at(-1) ?? stderr.trim().split("\n").at(-1) ?? "", 200);
-}
-
-/**
- * Why the files of a commit cannot be written; undefined where the clone is at fault. git gives the reason for some failed
- * writes only, and a full disk is not among them. `free`: bytes free on the disk.
- */
-export function checkoutFault(stderr: string, free: number): string | undefined {
-  if (/No space left on device/.test(stderr)) return diskFull;
-  if (!/unable to write /.test(stderr)) return undefined;
-  return (
-    `git cannot write the commit's files, with ${Math.floor(free / (1 << 20))} MiB free on the disk. Free ` +
-    `space, or look in dmesg for a fault of the disk. (git: ${lastLine(stderr)})`
-  );
 }

@@ -1,7 +1,6 @@
 /**
- * Every call of git. What the repository holds and what its host answers may change what is fetched, never what is run.
- * The rules are in the environment, because git passes it on to submodules, and git gets no other variable. For each line
- * git.test.ts or ssh.test.ts shows what gets in without it.
+ * A repository and its host may change what git fetches, never what it runs. For each line git.test.ts or ssh.test.ts shows
+ * what gets in without it; git passes the environment on to submodules.
  */
 import { watchDisk } from "../build/disk-watch.ts";
 import { type Ended, runChild } from "../child.ts";
@@ -13,22 +12,19 @@ import { memoryFault } from "./git-faults.ts";
 const configuration = Object.entries({
   // A repository that wrote into .git through a fault of git would have its hooks run.
   "core.hooksPath": "/dev/null",
-  // The generator would publish a link's target, such as /etc/passwd. git writes a file with the link's text instead, and the
-  // builder removes that file, where its name is UTF-8.
+  // The generator would publish a link's target, such as /etc/passwd. git writes the link's text, which checkOut removes.
   "core.symlinks": "false",
   // A small fetch leaves loose objects; unsynced they are empty files after a power cut.
   "core.fsync": "committed,loose-object",
   "core.fsyncMethod": "batch",
-  // A former head stays for 90 days, so that a rollback's commit and a diff's base survive a forced push; in a large
-  // clone only the commits of the releases stay (repository.ts).
+  // A rollback's commit and a diff's base survive a forced push.
   "core.logAllRefUpdates": "always",
   "gc.reflogExpireUnreachable": "90.days",
   // Larger files are written piece by piece and not compared: git would hold them in memory.
   "core.bigFileThreshold": "16m",
   "pack.threads": "2",
   "pack.windowMemory": "32m",
-  // gc runs after a publish, in the foreground: in the background it would hold locks in the next run, and leave a log
-  // that stops it for a day.
+  // In the background gc would hold locks in the next run, and leave a log that stops it for a day.
   "gc.autoDetach": "false",
   "maintenance.auto": "false",
   // Bytes a second, and seconds: a slow remote holds the build no longer than this.
@@ -40,10 +36,7 @@ const configuration = Object.entries({
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 
-/**
- * `-F none`: no configuration of ssh, and so no ProxyCommand; no password, only the pinned keys of hosts, and the deploy
- * key by its agent: git and ssh can use the key, and not read it. A greeting of the server is no error (LogLevel).
- */
+/** `-F none`: no configuration of ssh, and so no ProxyCommand. LogLevel: a greeting of the server is no error. */
 function sshCommand(agent: string, knownHosts: string): string {
   const options = {
     ConnectTimeout: "15",
@@ -63,25 +56,24 @@ function sshCommand(agent: string, knownHosts: string): string {
 
 export function environment({ settings, path, authorities }: Builder): Readonly<Record<string, string>> {
   const { agent, knownHosts } = settings;
-  const pairs = configuration.flatMap(([key, value], i) => [
-    [`GIT_CONFIG_KEY_${i}`, key],
-    [`GIT_CONFIG_VALUE_${i}`, value],
-  ]);
+  const pairs = configuration.map(([key, value], i) => ({
+    [`GIT_CONFIG_KEY_${i}`]: key,
+    [`GIT_CONFIG_VALUE_${i}`]: value,
+  }));
   return {
     PATH: path,
     // No ~/.gitconfig, no ~/.config/git, no ~/.netrc. systemd sets the account's home.
     HOME: "/nonexistent",
-    // Holds for submodules and redirects, too.
     GIT_ALLOW_PROTOCOL: "https:ssh",
     GIT_ATTR_NOSYSTEM: "1",
     // git must not take a repository above a broken clone for the clone.
     GIT_CEILING_DIRECTORIES: `${settings.site}/work`,
-    // For the reflog git would look up the host's own name, which may be a query to a name server.
+    // For the reflog git would look up the host's own name.
     GIT_COMMITTER_EMAIL: "builder@localhost",
     GIT_CONFIG_NOSYSTEM: "1",
     GIT_CONFIG_COUNT: String(configuration.length),
-    ...Object.fromEntries(pairs),
-    // git copies no hook and no configuration of the distribution into the clone and the submodules' clones.
+    ...Object.assign({}, ...pairs),
+    // No hook and no configuration of the distribution in a clone.
     GIT_TEMPLATE_DIR: "",
     // Without a deploy key there is no SSH, whatever address a submodule has.
     GIT_SSH_COMMAND: agent && knownHosts ? sshCommand(agent, knownHosts) : "false",
@@ -92,16 +84,12 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
 /** `most`: bytes of output after which git is ended. */
 export type Git = (args: readonly string[], cwd?: string, most?: number) => Promise<Ended>;
 
-/**
- * git in the clone or another folder, with the environment above, the site's time limit, and a watch on the disk. Throws
- * Setback where the disk, or git's memory, is at its limit: no fault of the clone.
- */
+/** git, by default in the clone. Throws Setback where the disk, or git's memory, is at its limit: no fault of the clone. */
 export function gitOf(builder: Builder): Git {
   const env = environment(builder);
-  const { settings } = builder;
-  const { site, limits } = settings;
-  const places = placesOf(settings);
-  return async (args, cwd = `${site}/work/clone`, most?: number) => {
+  const { limits } = builder.settings;
+  const places = placesOf(builder.settings);
+  return async (args, cwd = places.clone, most?: number) => {
     const stop = new AbortController();
     const unwatch = watchDisk(limits, places, (setback) => stop.abort(setback));
     const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal, most });

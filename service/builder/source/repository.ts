@@ -1,28 +1,26 @@
 /** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
-import { chmodSync, existsSync, lstatSync, readFileSync, renameSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freeOf, measure, onDisk } from "../build/disk.ts";
+import { measure, onDisk } from "../build/disk.ts";
 import { below, ifThere, isUnder, namesIn, remove, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest, releases } from "../release/releases.ts";
 import { failed, listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import type { Git } from "./git.ts";
-import { checkoutFault, lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
+import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
 
 export type BuildContext = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
 
-/** The only ref: where the branch was at the last fetch. */
+/** Where the branch was at the last fetch. */
 const head = "refs/pushgate/head";
 
 /** An error of git that a broken clone may have caused. */
 export class CloneFault extends Error {}
 
-const isThere = ({ clone }: Places): boolean => ifThere(() => lstatSync(join(clone, ".git", "HEAD"))) !== undefined;
-
 async function makeClone({ places, git, settings }: BuildContext): Promise<void> {
-  if (isThere(places)) return;
+  if (existsSync(join(places.clone, ".git", "HEAD"))) return;
   discardClone(places);
   const half = `${places.clone}.new`;
   const init = await git(["init", "--quiet", half], places.work);
@@ -36,32 +34,25 @@ export function discardClone({ checkedOut, clone }: Places): void {
   for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
 }
 
-/**
- * Removes what a killed git left: locks, and the files of a checkout that did not end; with `objects` temporary packs, too,
- * which only take room: a push would wait while the builder looks at all objects.
- */
+/** Removes what a killed git left; temporary packs only with `objects`, since a look at all of them takes time. */
 export function removeHalfCheckout({ clone, checkedOut }: Places, objects = false): void {
   const git = join(clone, ".git");
   const skip = (path: string) => !objects && /(^|\/)objects$/.test(path);
   const left = ifThere(() => walk(git, skip))?.files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path)) ?? [];
   for (const path of left) remove(join(git, path));
-  if (ifThere(() => lstatSync(checkedOut))) return;
+  if (existsSync(checkedOut)) return;
   for (const name of ifThere(() => namesIn(clone)) ?? [])
     if (name.toString() !== ".git") remove(Buffer.concat([Buffer.from(`${clone}/`), name]));
   remove(join(git, "index"));
-}
-
-/** systemd starts the agent beside the builder. Its socket is there when it has the deploy key. */
-async function agentReady({ agent }: BuilderSettings): Promise<void> {
-  if (agent === undefined) return;
-  for (const until = Date.now() + 10_000; !existsSync(agent) && Date.now() < until; ) await sleep(5);
 }
 
 /** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
 export async function fetchHead(context: BuildContext): Promise<string> {
   const { settings, places, git } = context;
   await makeClone(context);
-  await agentReady(settings);
+  // systemd starts the agent beside the builder. Its socket is there when it has the deploy key.
+  const until = Date.now() + 10_000;
+  while (settings.agent !== undefined && !existsSync(settings.agent) && Date.now() < until) await sleep(5);
   const refspec = `+refs/heads/${settings.branch}:${head}`;
   const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
   if (fetch.code !== 0) {
@@ -77,34 +68,21 @@ export async function lastHead({ git }: BuildContext): Promise<string | null> {
   return code === 0 ? stdout.trim() : null;
 }
 
-const admitted = new WeakMap<BuildContext, string>();
-
 /**
  * Rejects a commit that is larger than a release may be, before git compares it or checks it out: git holds all of its
  * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
  */
-export async function admit(context: BuildContext, commit: string): Promise<void> {
-  if (admitted.get(context) === commit) return;
-  const {
-    git,
-    settings: { limits },
-  } = context;
+export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
   // 256 characters for each file, which takes at least a block of 4 KiB.
   const most = Math.max(1 << 20, limits.releaseBytes / 16);
-  const { code, cut, stdout, stderr } = await git(
-    ["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
-    undefined,
-    most,
-  );
+  const list = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
+  const { code, cut, stdout, stderr } = await git(list, undefined, most);
   if (!cut && code !== 0) throw new CloneFault(`git cannot list the commit: ${lastLine(stderr)}`);
   let bytes = 0;
-  // Mode, type, name and size, which is a hyphen for a submodule. The path after it is of no interest, and is long.
+  // Mode, type, name and size, which is a hyphen for a submodule; then the path, which may be long.
   for (let at = 0; at < stdout.length; at = stdout.indexOf("\0", at) + 1 || stdout.length)
     bytes += onDisk(Number(stdout.slice(at, stdout.indexOf("\t", at)).split(/ +/)[3]) || 0);
-  if (!cut && bytes <= limits.releaseBytes) {
-    admitted.set(context, commit);
-    return;
-  }
+  if (!cut && bytes <= limits.releaseBytes) return;
   throw rejected(
     `the commit ${commit.slice(0, 12)} is too large: its files take ${cut ? "more than " : ""}${mebibytes(bytes)} MiB on ` +
       `the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
@@ -133,7 +111,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
   remove(places.checkedOut);
   const read = await git(["read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) {
-    const fault = checkoutFault(read.stderr, freeOf(places.site)?.free.bytes ?? 0);
+    const fault = remoteFault(read, settings);
     throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
   }
   const withSubmodules = settings.submodules && (await updateSubmodules(context));
@@ -157,10 +135,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
   return links;
 }
 
-/**
- * Root mounts this folder by its path, so none on the way to it may be a link. A folder that the commit does not have may
- * still be there, with the build's stats in it.
- */
+/** Root mounts it, so no link may lead there. One that the commit lacks may still be there, with the build's stats. */
 function needFolder({ clone }: Places, folder: string, commit: string, tracked: readonly string[]): void {
   try {
     below(clone, folder, () => {});
@@ -187,13 +162,9 @@ export async function pruneClone({ git, places, settings: { limits } }: BuildCon
   await git(["gc", "--quiet", "--prune=now"]);
 }
 
-/**
- * Fetches what .gitmodules names, and returns whether it names anything. The repository chooses these addresses; git's
- * environment and the egress table limit which of them are reached.
- */
+/** Returns whether .gitmodules names anything. git's environment and the egress table limit what its addresses reach. */
 async function updateSubmodules({ git, places, settings }: BuildContext): Promise<boolean> {
-  const isThere = (path: string) => ifThere(() => lstatSync(join(places.clone, path))) !== undefined;
-  const isNamed = isThere(".gitmodules");
+  const isNamed = existsSync(join(places.clone, ".gitmodules"));
   const update = [
     // Relative addresses begin at this one. The clone's own configuration has it, as a submodule's begin at its own.
     ["config", "remote.origin.url", settings.repository],
@@ -201,7 +172,7 @@ async function updateSubmodules({ git, places, settings }: BuildContext): Promis
     ["submodule", "--quiet", "update", "--init", "--recursive", "--force"],
   ];
   // A submodule that a commit removed leaves its folder.
-  const clean = isNamed || isThere(".git/modules") ? [["clean", "-ffdxq"]] : [];
+  const clean = isNamed || existsSync(join(places.clone, ".git/modules")) ? [["clean", "-ffdxq"]] : [];
   for (const step of [...(isNamed ? update : []), ...clean]) {
     const done = await git(step);
     if (done.code !== 0) throw failed(submoduleFault(done, settings));

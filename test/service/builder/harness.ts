@@ -17,6 +17,7 @@ import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
 import { draft, type Manifest, seal } from "../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/run/build-pending.ts";
+import { pausesOf } from "../../../service/builder/run/pauses.ts";
 import type { RunLine, Status } from "../../../service/builder/run/status.ts";
 import type { Builder, BuilderSettings } from "../../../service/builder/settings.ts";
 import { gitOf } from "../../../service/builder/source/git.ts";
@@ -365,10 +366,20 @@ export const contextOf = (
   return { settings: { ...settings, limits: { ...settings.limits, ...limits } }, places, git: gitOf(builder) };
 };
 
-/** As main.ts does, without pauses. */
+/** Runs until nothing is pending, or until the first failure, without pauses. */
+export function untilFailure(context: BuildContext, journal: (entry: RunLine) => void = () => {}): Promise<boolean> {
+  let failed = false;
+  const write = (entry: RunLine) => {
+    failed ||= entry.failing !== undefined && !entry.trigger.some((name) => name.startsWith("rollback-"));
+    journal(entry);
+  };
+  return buildPending(context, write, { ...pausesOf(context.settings), first: 0, least: 0 }, async () => !failed);
+}
+
+/** As main.ts does. */
 async function work(builder: Builder, places: Places, journal: RunLine[]): Promise<void> {
   makePlaces(places);
   removeLeftovers(places);
-  const write = (entry: RunLine) => void journal.push(entry);
-  await buildPending(contextOf({ builder, places }), write, null);
+  const context = contextOf({ builder, places });
+  await untilFailure(context, (entry) => void journal.push(entry));
 }

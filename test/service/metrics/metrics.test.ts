@@ -87,7 +87,7 @@ describe("the receiver counts", () => {
 
   test("with the journal's reason as label, a sender would make a series for each request", async () => {
     const rewrite: Rewrite = (file, text) =>
-      file === "metrics/answers.ts"
+      file === "metrics/metrics.ts"
         ? text
             .replace("reasons[status] ?? otherReason", "(entry as unknown as { reason: string }).reason")
             .replace(

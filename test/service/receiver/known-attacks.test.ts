@@ -461,12 +461,12 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a failed build that is reported as good",
-    "test/service/builder/build/hugo.test.ts",
+    "test/service/builder/build/build.test.ts",
     "the reason names a failing template with Hugo's message",
   ],
   [
     "a failed build that is published",
-    "test/service/builder/build/hugo.test.ts",
+    "test/service/builder/build/build.test.ts",
     "the gate rejects a build without layouts",
   ],
   [

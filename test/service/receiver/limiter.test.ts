@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import * as v from "valibot";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { receiverLimits } from "../../../service/limits.ts";
-import { createLimiter, isOverBudget, overBudget, sourceOf } from "../../../service/receiver/limiter.ts";
+import { createLimiter, sourceOf } from "../../../service/receiver/limiter.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { answer, chunk, dial, head, limits, type Running, receiver, untilAccepted } from "./harness.ts";
@@ -19,10 +19,6 @@ describe("a source is", () => {
     ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80:0:0:0::/64"],
     ["unknown after the connection has ended", undefined, "unknown"],
   ])("%s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
-});
-
-test("the reason of a rejection over the budget is known by its first words", () => {
-  expect(["a", overBudget("a"), `a ${overBudget("")}`].map(isOverBudget)).toEqual([false, true, false]);
 });
 
 test("each limit says what a value is, with its bounds and default, and what it limits", () => {
@@ -43,7 +39,7 @@ test("each limit says what a value is, with its bounds and default, and what it 
         "concurrentPerSource",
         {
           form: "a whole number from 1 to 1000, such as 32",
-          description: "Requests that one source may have open at the receiver.",
+          description: "Requests that one source may have open.",
         },
       ],
     ],
@@ -186,6 +182,7 @@ describe("the receiver", () => {
     const late = await running.send(delivery({ signature: null }));
     expect([late.status, late.body]).toEqual([429, '{"status":"Too Many Requests"}\n']);
     expect(late.headers["retry-after"]).toMatch(/^([1-9]|[1-5]\d|60)$/);
+    expect(running.journal.map(({ overBudget }) => overBudget)).toEqual([undefined, undefined, undefined, true, true]);
     expect(running.journal.at(-1)?.reason).toMatch(
       /^the source exceeded rejectionsPerMinute: X-Hub-Signature-256 is missing/,
     );

@@ -248,7 +248,7 @@ describe("one hook's broken spool:", () => {
     if (words !== "") rmSync(join(spool, "docs"));
     const careless = join(place, "careless.cjs");
     await bundled("receiver", careless, (file, text) => {
-      if (file !== "spool-folder.ts") return text;
+      if (file !== "receiver/spool.ts") return text;
       expect(text).toContain(words);
       return text.replace(words, instead).replace("} catch {\n    return most;", "} finally {");
     });

@@ -214,7 +214,7 @@ describe("the builder", () => {
     assets: [],
     submodules: false,
     reconcileMinutes: 15,
-    hugo: { socket: "/hugo", result: "/result" },
+    generator: { socket: "/generator", result: "/result" },
     limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
   };
   const readWith = (env: Record<string, string>) => {

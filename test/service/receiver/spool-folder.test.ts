@@ -2,7 +2,7 @@
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { countWaiting, folderFault, tidied } from "../../../service/spool-folder.ts";
+import { countWaiting, folderFault, tidied } from "../../../service/receiver/spool.ts";
 import { folder } from "./harness.ts";
 
 let place: string;

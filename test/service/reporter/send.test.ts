@@ -636,7 +636,7 @@ describe("the program", () => {
     expect((await run(running.api.token)).code).toBe(3);
     expect(running.api.results).toEqual([]);
     link();
-    const following = await without("builder/outbox.ts", "constants.O_NOFOLLOW | ", "");
+    const following = await without("builder/files.ts", "constants.O_NOFOLLOW | ", "");
     expect((await run(running.api.token, following)).code).toBe(0);
     expect(running.api.results).toMatchObject([{ description: "of another site" }]);
   });

@@ -30,10 +30,11 @@ import {
   isSameBuild,
   type Manifest,
   prune,
-  publish,
   releases,
   removeHalf,
   sizeOf,
+  staying,
+  switchTo,
 } from "../../../../service/builder/release/releases.ts";
 import { placesIn } from "../harness.ts";
 
@@ -66,7 +67,9 @@ async function release(files: Readonly<Record<string, string | Buffer>>): Promis
   const commit = commits.toString(16).padStart(40, "0");
   const found = walk(places.out);
   const manifest = await makeRelease(settings, places, { commit, from }, found, warnings);
-  prune(places, publish(places, manifest.release));
+  const stay = staying(places, manifest.release);
+  switchTo(places, manifest.release);
+  prune(places, stay);
   return manifest.release;
 }
 
@@ -162,7 +165,7 @@ describe("assets that are carried along", () => {
   test("a release after a rollback carries the assets of the rolled-back release", async () => {
     const first = await release({ "app.1.css": "1" });
     for (let i = 2; i <= 5; i += 1) await release({ [`app.${i}.css`]: `${i}` });
-    publish(places, first);
+    switchTo(places, first);
     await release({ "app.6.css": "6" });
     expect(served()).toContain("app.1.css");
     expect(releases(places)).toContain(first);

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { releases } from "../../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../../service/builder/run/build-pending.ts";
 import { pending, take } from "../../../../service/builder/run/markers.ts";
-import type { Pauses } from "../../../../service/builder/run/pauses.ts";
+import { type Pauses, pausesOf } from "../../../../service/builder/run/pauses.ts";
 import type { RunLine } from "../../../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { readBuilder } from "../../../../service/builder/settings.ts";
@@ -24,8 +24,11 @@ import {
   onCopies,
   releaseId,
   start,
+  untilFailure,
 } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+
+const always = async () => true;
 
 describe("a run", () => {
   let site: Bench;
@@ -64,7 +67,7 @@ describe("a run", () => {
     };
     site.repository.push(siteFiles(2));
     site.deliver();
-    await buildPending(contextOf(site), journal, pauses);
+    await buildPending(contextOf(site), journal, pauses, always);
     expect(pending(site.places)).toEqual([]);
     return entries;
   }
@@ -128,19 +131,19 @@ describe("a run", () => {
   test("the builder reports to its program that it ended at a failure", async () => {
     const settings = { ...site.builder.settings, repository: "https://git.invalid/gone.git" };
     site.deliver();
-    expect(await buildPending({ ...contextOf(site), settings }, () => {}, null)).toBe(false);
+    expect(await untilFailure({ ...contextOf(site), settings })).toBe(false);
   });
 
   test("the builder reports to its program that nothing is pending", async () => {
     site.deliver();
-    expect(await buildPending(contextOf(site), () => {}, null)).toBe(true);
+    expect(await untilFailure(contextOf(site))).toBe(true);
   });
 
   test("the builder reports to its program that it may not run, and takes no marker", async () => {
     site.repository.push(siteFiles(2));
     site.deliver();
     const never = async () => false;
-    expect(await buildPending(contextOf(site), () => {}, null, never)).toBe(false);
+    expect(await buildPending(contextOf(site), () => {}, pausesOf(site.builder.settings), never)).toBe(false);
     expect(readdirSync(site.places.spool)).toHaveLength(1);
   });
 
@@ -151,7 +154,7 @@ describe("a run", () => {
     async function fails() {
       const { faults } = await gitHost();
       faults.status = 500;
-      expect(await buildPending(contextOf(site), (entry) => void site.journal.push(entry), pauses)).toBe(true);
+      expect(await buildPending(contextOf(site), (entry) => void site.journal.push(entry), pauses, always)).toBe(true);
       delete faults.status;
     }
 
@@ -180,7 +183,7 @@ describe("a run", () => {
       mkdirSync(stuck, { recursive: true });
       site.deliver();
       let over = false;
-      const runs = buildPending(contextOf(site), () => {}, { ...pauses, longest: 1_500 }).then(() => {
+      const runs = buildPending(contextOf(site), () => {}, { ...pauses, longest: 1_500 }, always).then(() => {
         over = true;
       });
       await expect.poll(() => site.status().failing?.attempts, { timeout: 20_000 }).toBe(2);
@@ -195,7 +198,7 @@ describe("a run", () => {
       site.tick();
       take(site.places);
       writeFileSync(site.places.paused, `${new Date(Date.now() + 60_000).toISOString()}\n`);
-      expect(await buildPending(contextOf(site), () => {}, pauses)).toBe(true);
+      expect(await buildPending(contextOf(site), () => {}, pauses, always)).toBe(true);
       expect([at(site.places.parked), at(site.places.taken), readdirSync(site.places.rootRequests)]).toEqual([
         ["delivery delivery-1", "tick"],
         ...[[], []],
@@ -212,7 +215,7 @@ describe("a run", () => {
     const journal = () => {
       ran = Date.now();
     };
-    await buildPending(contextOf(site), journal, { first: 300, rests: 30_000, longest: 30_000, least: 50 });
+    await buildPending(contextOf(site), journal, { first: 300, rests: 30_000, longest: 30_000, least: 50 }, always);
     expect(ran).toBeGreaterThanOrEqual(until - 1);
     expect(ran).toBeLessThan(until + 10_000);
   });
@@ -400,8 +403,6 @@ describe("settings", () => {
       "limits.seconds",
     ])
       expect(said).toMatch(new RegExp(`: ${key}: .+\\. Run npx pulumi up, which writes it anew\\.$`, "m"));
-    for (const name of ["knownHosts", "agent"])
-      expect(faults({ ...good, ...overSsh, [name]: undefined })).toContain(`\`${name}\` is missing`);
   });
 
   test("the program prints the faults and exits 78", async ({ skip }) => {

@@ -4,13 +4,7 @@ import type { Ended } from "../../../../service/builder/child.ts";
 import { isSameBuild, type Manifest } from "../../../../service/builder/release/releases.ts";
 import { failed, listed, mebibytes, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import {
-  checkoutFault,
-  lastLine,
-  memoryFault,
-  remoteFault,
-  submoduleFault,
-} from "../../../../service/builder/source/git-faults.ts";
+import { lastLine, memoryFault, remoteFault, submoduleFault } from "../../../../service/builder/source/git-faults.ts";
 
 const settings = {
   ...{ repository: "git@git.example.net:example/site.git", branch: "main" },
@@ -96,10 +90,10 @@ describe("the remote", () => {
     ["No ED25519 host key is known for x", `the host key of ${host} is not the pinned one.`],
     ["git@x: Permission denied (publickey).", `${host} rejected the deploy key.`],
     ["ERROR: Permission to a/b denied to key", `${host} rejected the deploy key.`],
-    ["fatal: could not read Username for x", `the git host requires a login for ${settings.repository}:`],
-    ["fatal: Authentication failed for x", "the git host requires a login"],
-    ["error: HTTP 403", "the git host requires a login"],
-    ["fatal: The requested URL returned error: 401", "the git host requires a login"],
+    ["fatal: could not read Username for x", `git.example.net requires a login for ${settings.repository}:`],
+    ["fatal: Authentication failed for x", "git.example.net requires a login"],
+    ["error: HTTP 403", "git.example.net requires a login"],
+    ["fatal: The requested URL returned error: 401", "git.example.net requires a login"],
     ["remote: Repository x not found", `${settings.repository} is not there.`],
     ["fatal: repository 'x' not found: y", `${settings.repository} is not there.`],
     ["fatal: The requested URL returned error: 404", `${settings.repository} is not there.`],
@@ -141,11 +135,11 @@ describe("files of a commit", () => {
     [
       "git does not name a reason",
       "error: y\nfatal: unable to write new index file",
-      /^git cannot write the commit's files, with 7 MiB free on the disk\. Free space, or .* \(git: fatal: unable to write/,
+      /^git cannot write its files\. Free space, or .* \(git: fatal: unable to write/,
     ],
     ["the clone is at fault", "fatal: unable to read tree", undefined],
   ])("cannot be written: %s", (_, stderr, reason) => {
-    const found = checkoutFault(stderr, 7.9 * (1 << 20));
+    const found = remoteFault(ended(stderr), settings);
     if (reason === undefined) expect(found).toBeUndefined();
     else expect(found).toMatch(reason);
   });
@@ -160,11 +154,11 @@ describe("a submodule", () => {
     ],
     [
       "fatal: could not read Username\nfatal: clone of 'https://h.example/x' into submodule path 'a' failed",
-      "a submodule: h.example requires a login for https://h.example/x: it is private, or its address in .gitmodules is wrong.",
+      "a submodule: h.example requires a login for https://h.example/x: it is private, or its name is wrong. Correct its address in .gitmodules, or use an SSH address with a deploy key.",
     ],
     [
       "remote: Repository not found\nFailed to fetch submodule path 'themes/a'",
-      "a submodule: themes/a is not there. Correct its address in .gitmodules.",
+      "a submodule: themes/a is not there. Correct its address in .gitmodules, or allow the deploy key to read it.",
     ],
     [
       "Submodule 'a' (ssh://h/x) registered: submodule 'themes/a' (ssh://h/x)\nCould not read from remote repository",
@@ -177,7 +171,7 @@ describe("a submodule", () => {
     ["fatal: it went wrong", "a submodule: git says: fatal: it went wrong. Correct .gitmodules."],
     [
       "fatal: repository 'x' not found: y",
-      "a submodule: a submodule is not there. Correct its address in .gitmodules.",
+      "a submodule: a submodule is not there. Correct its address in .gitmodules, or allow the deploy key to read it.",
     ],
   ])("%s: %s", (stderr, reason) => {
     const found = submoduleFault(ended(stderr), settings);

@@ -23,7 +23,7 @@ async function pushed(revision: number, ...without: readonly Without[]): Promise
 test("without carried assets an open page loses its style sheet", async () => {
   await pushed(3);
   expect(site.published()).toEqual(expect.arrayContaining([asset(3), asset(2), asset(1)]));
-  await pushed(4, ["make-release.ts", "carryAssets(draftOf);", ""]);
+  await pushed(4, ["make-release.ts", "= carryAssets(draftOf, assets);", ": string[] = [];"]);
   expect(site.published()).toContain(asset(4));
   expect(site.published()).not.toContain(asset(3));
 });

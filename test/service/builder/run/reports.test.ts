@@ -116,9 +116,9 @@ test("a commit that is rejected before its build fails once for each reason", as
 
 const since = { since: "2026-01-01T00:00:00.000Z", attempts: 1, next: "2026-01-01T00:00:05.000Z" };
 test.each([
-  ["the first failure", undefined, since, "failing"],
+  ["the first failure", undefined, since, "failure"],
   ["a further failure", since, { ...since, attempts: 2 }, undefined],
-  ["the first success", since, undefined, "succeeding"],
+  ["the first success", since, undefined, "success"],
   ["a further success", undefined, undefined, undefined],
 ])("%s is a turn where runs begin to fail or succeed", (_, before, after, turn) => {
   expect(turnOf(before, after)).toBe(turn);
