@@ -3,10 +3,8 @@ import type { SiteHook } from "../../config/derived.ts";
 
 type Site = Pick<SiteHook, "site">;
 
-type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & {
-  /** Outside the repository. */
-  readonly content?: string | undefined;
-};
+/** `content`: outside the repository. */
+type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & { readonly content?: string | undefined };
 
 /**
  * Flags and HUGO_ variables outrank the site's own configuration (tested with a site that opens both policies).

@@ -8,7 +8,6 @@ import { file, layerOf } from "../kit.ts";
 import { units } from "../paths.ts";
 import { settledCa } from "../proxy/places.ts";
 
-/** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
 export const clientCaLayer = (clientCaPem: string): HostLayer =>
   layerOf(import.meta.url, "client-ca", {
     values: { nginx: units.nginx },

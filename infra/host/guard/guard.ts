@@ -8,7 +8,7 @@ import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { exampleAddress, isV4, loopback, networks, v4, v6 } from "../../networks.ts";
-import { enabledAndActive, file, layerOf, program, template, textBeside, unitFile } from "../kit.ts";
+import { enabledAndActive, file, layerOf, portsOf, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 const guardScript = `${paths.lib}/guard` as const;
@@ -30,25 +30,26 @@ export function guardLayer(settings: Settings): HostLayer {
   const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
     mustReject: mustReject(settings),
-    ports: sourceSets(settings)
-      .map(({ port }) => port)
-      .join(", "),
+    ports: portsOf(settings),
     table: paths.nftables,
     receiver: units.receiver,
     sockets: units.socket("*"),
     builds: [units.build("*"), units.generator("*", "*"), units.report("*")],
     nginx: units.nginx,
   });
-  const files = [
-    file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
-    program(guardScript, textBeside(import.meta.url, "guard.sh")),
-    file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
-    unitFile(import.meta.url, units.guard, { program: guardScript, firewall: units.firewall, routing: units.routing }),
-    unitFile(import.meta.url, units.guardTimer),
-  ];
   return layerOf(import.meta.url, "guard", {
     values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: paths.guard },
-    files,
+    files: [
+      file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
+      program(guardScript, textBeside(import.meta.url, "guard.sh")),
+      file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
+      unitFile(import.meta.url, units.guard, {
+        program: guardScript,
+        firewall: units.firewall,
+        routing: units.routing,
+      }),
+      unitFile(import.meta.url, units.guardTimer),
+    ],
     facts: [
       enabledAndActive(units.guardTimer),
       { name: `${units.guard} at boot`, read: `systemctl is-enabled ${units.guard} 2>/dev/null`, want: "enabled" },

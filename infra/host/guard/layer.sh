@@ -24,8 +24,7 @@ reactivate() {
 }
 
 retire() {
-  systemctl disable --now --quiet "$service" "$timer" 2>/dev/null
-  systemctl reset-failed "$service" 2>/dev/null
+  remove_units "$timer" "$service"
   nft delete table inet pushgate_trial 2>/dev/null
   rm -rf "$run"
 }

@@ -31,10 +31,5 @@ state() {
 # it, the proxy layer restarts nginx later in the same `up`.
 take_up() { ! as_installed proxy || systemctl try-restart "$nginx"; }
 
-activate() {
-  case "$changed" in *"$certificate"*) take_up ;; esac
-}
-
-reactivate() {
-  [ ! -f "$certificate" ] || take_up
-}
+activate() { case "$changed" in *"$certificate"*) take_up ;; esac }
+reactivate() { [ ! -f "$certificate" ] || take_up; }

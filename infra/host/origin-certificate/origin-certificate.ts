@@ -12,12 +12,8 @@ import { paths, units } from "../paths.ts";
 export const originCertificate = `${paths.tls}/origin.pem` as const;
 
 export function originCertificateLayer(settings: Settings, host: Host, pem: string): HostLayer {
-  const values = {
-    certificate: originCertificate,
-    key: originKey,
-    hostnames: namesOf(settings, host),
-    nginx: units.nginx,
-  };
+  const hostnames = namesOf(settings, host);
+  const values = { certificate: originCertificate, key: originKey, hostnames, nginx: units.nginx };
   const check = `${layerScript(import.meta.url, "origin-certificate", values)}\ncheck "$1"`;
   return layerOf(import.meta.url, "origin-certificate", {
     values,

@@ -37,9 +37,7 @@ state() {
 }
 
 # Fact: the request, which is public, where key and request are good; else nothing.
-request() {
-  [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"
-}
+request() { [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"; }
 
 # Prints the request, from which Cloudflare signs the origin certificate.
 activate() {
@@ -48,9 +46,8 @@ activate() {
   if [ -n "$(key_fault)" ]; then
     rm -rf "$key.new"
     openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$key.new"
-    sync "$key.new"
     rm -rf "$key"
-    mv -T "$key.new" "$key"
+    replace "$key"
   fi
   chown root:root "$key"
   chmod 0600 "$key"
@@ -60,16 +57,13 @@ activate() {
     OPENSSL_CONF=/dev/null openssl req -new -sha256 -key "$key" -out "$csr.new" \
       -subj "$subject" -addext "subjectAltName=DNS:$hostname"
     chmod 0644 "$csr.new"
-    sync "$csr.new"
     rm -rf "$csr"
-    mv -T "$csr.new" "$csr"
+    replace "$csr"
   fi
   cat "$csr"
 }
 
 retire() {
   rm -f "$key" "$key.new" "$csr" "$csr.new"
-  for folder in "$tls" "${tls%/*}"; do
-    [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
-  done
+  remove_empty "$tls" "${tls%/*}"
 }

@@ -5,13 +5,11 @@ shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
 lock_timeout=300
 
-# Prints the packages that are not installed, in one line. dpkg-query reads its whole database for each call.
+# The packages that are not installed, in one line. dpkg-query reads its whole database for each call.
 absent() {
   # shellcheck disable=SC2086
-  installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"
-  for package in $packages; do
-    case $installed in *" $package "*) ;; *) echo "$package" ;; esac
-  done | paste -sd ' ' -
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | paste -sd ' ' -)
+  for package in $packages; do among "$package" "$installed" || echo "$package"; done | paste -sd ' ' -
 }
 
 # Fact: "installed", or what is missing.
@@ -28,9 +26,7 @@ shim_in() {
   chmod 0755 "$shim"
 }
 
-shim_out() {
-  ! grep -qs '^# pushgate' "$shim" || rm -f "$shim"
-}
+shim_out() { ! grep -qs '^# pushgate' "$shim" || rm -f "$shim"; }
 
 # DPkg::Lock::Timeout does not cover the lock of the package lists.
 refresh() {

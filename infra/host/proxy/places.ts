@@ -7,7 +7,7 @@ export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 /** The client-ca layer installs both once Cloudflare presents a certificate of that CA: the CA, and the line that trusts it. */
 export const settledCa = { path: `${paths.tls}/settled-ca.pem`, line: `${paths.tls}/settled-ca.conf` } as const;
 
-/** Its folders: systemd makes and removes `run`, and makes `cache`. */
+/** systemd makes and removes `run`, and makes `cache`. */
 export const folders = {
   run: "/run/pushgate-nginx",
   cache: "/var/cache/pushgate-nginx",

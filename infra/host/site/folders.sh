@@ -22,7 +22,7 @@ web_root() { # hook, web root
   echo "$found, and pushgate makes its own link there. Run mv $2 $2.former on the host."
 }
 
-# Prints the number of account $1, or, before the layer that makes it was applied, of one that owns nothing.
+# The number of account $1, or, before the layer that makes it was applied, of one that owns nothing.
 number_of() { id -u "$1" 2>/dev/null || echo 65534; }
 
 # The generator's unit mounts the folder, so its account need not get through the folders above.
