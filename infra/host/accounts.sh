@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # The build accounts that pushgate made, except those that $1 lists: accounts of a site that left.
 
 other_accounts() {

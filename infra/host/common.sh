@@ -1,8 +1,6 @@
-# shellcheck shell=sh disable=SC2154
-# What the scripts of several host layers share; layer.sh of each layer follows it.
-# Values that kit.ts puts before it: layer (its name), units, stamps and state (folders).
+# What the scripts of several host layers share. kit.ts puts before it: layer (its name), units, stamps and state (folders).
 
-# The steps of a layer beside `activate`; layer.sh defines those that it needs.
+# layer.sh defines those that it needs.
 reactivate() { :; }
 retire() { :; }
 
@@ -54,6 +52,9 @@ restart_and_watch() {
     done
   done
 }
+
+# Names, modes and owners, as the facts about folders declare them.
+modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }
 
 newest() { stat -c %Y "$@" 2>/dev/null | sort -n | tail -n 1; }
 

@@ -18,14 +18,12 @@ import { summaryText } from "./summary.ts";
 /** No report of a host that is declared lost: pushgate does not connect to it. */
 type ProbedHost = { readonly host: Host; readonly report?: HostReport };
 
-/** What all hosts are declared from. */
 export type Inputs = {
   readonly settings: Settings;
   readonly programs: Bundles;
   readonly secrets: pulumi.Output<Credentials>;
   /** PEM of the CA that signed the client certificate which Cloudflare is to present. */
   readonly clientCa: pulumi.Output<string>;
-  /** Has Cloudflare sign a host's certificate request. */
   readonly signOrigin: (
     request: { hostname: string; hostnames: readonly string[]; csr: pulumi.Input<string> },
     opts: pulumi.CustomResourceOptions,
@@ -58,7 +56,6 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
   return hosts;
 }
 
-/** Declares one host's layers, each after the one before it. */
 export function declareHost({ host, report }: ProbedHost, inputs: Inputs): DeclaredHost {
   const component = new Component("Host", host.name);
   if (report === undefined) return { host, component, last: lost(host, { parent: component }) };
@@ -162,7 +159,6 @@ export function declareClientCa(
   return apply(host, layer, seen, { parent: component, dependsOn: resources });
 }
 
-/** In `up` only, once `last` are all made. */
 export function summary(settings: Settings, last: readonly (pulumi.Resource | undefined)[]): void {
   if (pulumi.runtime.isDryRun()) return;
   pulumi.all(last.flatMap((one) => (one === undefined ? [] : [one.urn]))).apply(() => {

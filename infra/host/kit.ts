@@ -1,4 +1,4 @@
-/** What the renderers of the host layers share: files, facts, layers, and the texts that lie beside each renderer. Pure. */
+/** What the renderers of the host layers share: files, facts, layers, sandboxes. Pure. */
 import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import type { Probed } from "../apply/manifest.ts";
@@ -21,7 +21,7 @@ export const file = (
 export const jsonFile = (path: HostFile["path"], value: unknown): HostFile =>
   file(path, `${JSON.stringify(value, null, 2)}\n`);
 
-/** A shell program that runs on the host, checked by the host's own shell. */
+/** A shell program, checked by the host's own shell. */
 export const program = (path: HostFile["path"], text: string): HostFile =>
   file(path, text, { mode: "0755", check: 'sh -n "$1"' });
 
@@ -46,19 +46,30 @@ export const unitWord = (value: string): string => word(value, "a unit").replace
 /** One word of an nginx directive. nginx has no way to write a dollar sign. */
 export const nginxWord = (value: string): string => word(value, "nginx's configuration");
 
-/** The ports of the receiver's sockets. */
 export const portsOf = (settings: Pick<Settings, "hooks">): string =>
   sourceSets(settings)
     .map(({ port }) => port)
     .join(", ");
 
-/** "pushgate-guard.timer is: enabled active" */
 export const enabledAndActive = (unit: string): HostFact => ({
   name: `${unit} is`,
   read: `echo "$(systemctl is-enabled ${unit} 2>/dev/null) $(systemctl is-active ${unit})"`,
   want: "enabled active",
   about: unit,
 });
+
+/** Path, mode and owner as `stat` prints them. */
+export type Folder = readonly [path: string, mode: string, owner: string];
+
+export const foldersFact = (name: string, folders: readonly Folder[]): HostFact => ({
+  name,
+  read: `modes ${folders.map(([path]) => path).join(" ")}`,
+  want: folders.map((folder) => folder.join(" ")).join("\n"),
+});
+
+/** systemd-tmpfiles makes the folders at boot and in an apply. */
+export const tmpfilesOf = (folders: readonly Folder[]): string =>
+  folders.map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`).join("");
 
 /** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables. */
 export const layerScript = (base: string, layer: string, values: Values = {}, shared: readonly string[] = []): string =>
@@ -92,18 +103,13 @@ export function layerOf(base: string, name: string, { values, shared, ...parts }
   };
 }
 
-/** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
-export const oneshotLayer = (
-  base: string,
-  name: string,
-  parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
-): HostLayer => layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
+/** For oneshot.sh. */
+export const oneshotLayer = (base: string, name: string, parts: Parts): HostLayer =>
+  layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
 
 /** What the probe asks for preflight, and for no layer. */
 export const question = (name: string, script: string, facts: Probed["facts"]): Probed => ({
-  ...{ name, script, facts },
-  files: [],
-  owns: [],
+  ...{ name, script, facts, files: [], owns: [] },
 });
 
 /** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
@@ -133,15 +139,14 @@ export function template(base: string, name: string, values: Values = {}): strin
   return text;
 }
 
+const compiling = (reason: string): string => `${reason}\nMemoryDenyWriteExecute=no`;
+const notCompiling = "MemoryDenyWriteExecute=yes";
 /** Whether each program may map memory that is writable and executable, and why. */
-const compiling = {
-  agent: "MemoryDenyWriteExecute=yes",
-  helper: "MemoryDenyWriteExecute=yes",
-  nginx: "MemoryDenyWriteExecute=yes",
-  node: '# Node compiles code while it runs: with "yes" it dies at start.\nMemoryDenyWriteExecute=no',
-  generator:
-    "# WebAssembly and Node, which a site may have run in a build, compile code while they run.\nMemoryDenyWriteExecute=no",
-} as const;
+const memory = {
+  ...{ agent: notCompiling, helper: notCompiling, nginx: notCompiling },
+  node: compiling('# Node compiles code while it runs: with "yes" it dies at start.'),
+  generator: compiling("# WebAssembly and Node, which a site may have run in a build, compile code while they run."),
+};
 
 /**
  * The sandbox of what handles data of foreign origin, and of the builder's helpers, which root runs; network, memory and
@@ -149,9 +154,9 @@ const compiling = {
  * No prefix drop-in (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of each
  * apply, which could then not write to /etc (measured on systemd 257).
  */
-export const sandbox = (program: keyof typeof compiling, denied = ""): string =>
+export const sandbox = (program: keyof typeof memory, denied = ""): string =>
   template(import.meta.url, "sandbox/program.conf", {
-    compiling: compiling[program],
+    compiling: memory[program],
     isolation: program === "helper" ? "PrivateNetwork=yes\nIPAddressDeny=any" : "PrivateUsers=yes",
     denied,
   }).trimEnd();

@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # For a layer of one oneshot unit, `unit`, which needs the file `needs` and places something in the kernel. The layer.sh
 # of such a layer defines `take_out`, which removes what the unit placed.
 

@@ -2,10 +2,8 @@
 import { createHash } from "node:crypto";
 import { stateFolders } from "../apply/state-folders.ts";
 
-/** Where a comment says so, a folder has a file or a folder for each hook. */
 export const paths = {
   ...stateFolders,
-  /** Rendered, public configuration. */
   etc: "/etc/pushgate",
   units: "/etc/systemd/system",
   sysusers: "/etc/sysusers.d/pushgate.conf",
@@ -37,7 +35,6 @@ export const paths = {
   builderSysusers: "/etc/sysusers.d/pushgate-builder.conf",
   builderTmpfiles: "/etc/tmpfiles.d/pushgate-builder.conf",
   egress: "/etc/pushgate/egress.conf",
-  /** For each hook. */
   reporterSettings: "/etc/pushgate/reporter",
   /** For each hook: the builder puts reports there, the reporter sends them. */
   reports: "/var/spool/pushgate-reports",
@@ -57,7 +54,6 @@ const ofSite =
   (hook = "") =>
     `pushgate-${kind}@${hook}.${type}` as const;
 
-/** Unit names, as systemctl takes them. */
 export const units = {
   firewall: "pushgate-firewall.service",
   routing: "pushgate-routing.service",
@@ -95,7 +91,6 @@ export const units = {
 
 /** Static, because the receiver passes files to the builder's account. */
 export const receiverUser = "pushgate-receiver";
-
 export const nginxUser = "pushgate-nginx";
 
 const longestAccount = 31; // characters, systemd-sysusers(8)

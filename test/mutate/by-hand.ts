@@ -87,8 +87,8 @@ export const byHand: readonly ByHand[] = [
     ["[0] // () } @units;", "[0] // () } ();"],
     ["map { packed($_) } @ARGV;", "();"],
     ['print "could not look: @_\\n"; exit 2', 'print "could not look: @_\\n"; exit 0'],
-    ["exit($open ? 5 : $unproven ? 4", "exit($open ? 5 : $unproven ? 3"],
-    ["exit($open ? 5 : $unproven", "exit($open ? 3 : $unproven"],
+    ["exit($open ? 5 : @unproven ? 4", "exit($open ? 5 : @unproven ? 3"],
+    ["exit($open ? 5 : @unproven", "exit($open ? 3 : @unproven"],
   ]),
   ...within("infra/host/egress/egress.sh", "test/infra/host/egress.test.ts", [
     ["text=$(table) || exit 1", "text=$(table)"],

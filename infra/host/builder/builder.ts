@@ -5,28 +5,16 @@
 import { shares } from "../../../service/builder/build/shares.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { call } from "../../apply/shell.ts";
 import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import {
-  dropIns,
-  file,
-  instanceFile,
-  jsonFile,
-  layerOf,
-  program,
-  sandbox,
-  textBeside,
-  unitFile,
-  unitWord,
-  type Values,
-} from "../kit.ts";
+import * as kit from "../kit.ts";
 import { builderUser, generatorUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
-import { commonFolders, type Folder, foldersOf, tmpfilesOf } from "./folders.ts";
+import { commonFolders, foldersOf } from "./folders.ts";
 import {
   contentProgram,
   generatorResults,
@@ -41,7 +29,6 @@ import { reporterFiles, reporterTemplates } from "./reporter.ts";
 const { spool, requests, rootRequests, reports, sites } = paths;
 
 const MiB = 1 << 20;
-
 const settingsPath = (hook: string) => `${paths.builderSettings}/${hook}.json` as const;
 const agentPath = (hook: string) => `/run/pushgate-agent-${hook}/socket` as const;
 const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known_hosts` as const;
@@ -50,7 +37,6 @@ const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known
 const defaultPaths = (folder?: string): string[] =>
   buildPaths.map((path) => (folder === undefined || path === ".gitmodules" ? path : `${folder}/${path}`));
 
-/** What `service/builder` reads. */
 export function builderSettings(hook: SiteHook): BuilderSettings {
   const { name, repository, branch, site, setsStatus = false } = hook;
   const { content, folder, folders, assets, submodules, reconcileMinutes } = site;
@@ -81,7 +67,6 @@ const leastMemoryMiB = 512;
 /** What the target of every site starts. */
 const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
 
-/** What the target of this site starts in addition. */
 const moreMembers = (hook: SiteHook) => [
   ...(hook.site.schedule === undefined ? [] : [units.scheduleTimer]),
   ...(isReported(hook) ? [units.reportPath] : []),
@@ -89,40 +74,36 @@ const moreMembers = (hook: SiteHook) => [
 
 /** The units that are alike for all sites. systemd replaces %i by the hook's name. */
 function templates(): HostFile[] {
-  const unit = (name: string, values: Values, from = name) =>
-    unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
+  const unit = (name: string, values: kit.Values, from = name) =>
+    kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
+  const denied =
+    "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.";
   const path = units.buildPath("%i");
-  const request = { rootRequests, path, sandbox: sandbox("helper") };
+  const request = { rootRequests, path, sandbox: kit.sandbox("helper") };
+  const reconciled = { request: "tick", requests: "a comparison of %i with its repository" };
+  const scheduled = { request: "schedule", requests: "a build of %i although no commit is new" };
   return [
-    unitFile(import.meta.url, units.site(), { members: members.map((member) => member("%i")) }),
+    kit.unitFile(import.meta.url, units.site(), { members: members.map((member) => member("%i")) }),
     unit(units.build(), {
       ...{ egress: units.egress, egressProgram: `${paths.lib}/egress` },
       ...{ program: paths.builder, settings: settingsPath("%i"), spoolGroup, spool, requests, rootRequests, sites },
       sockets: [units.generatorSocket("%i"), units.stopSocket("%i")],
       generator: units.generator("%i", "*"),
-      sandbox: sandbox(
-        "node",
-        "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
-      ),
+      sandbox: kit.sandbox("node", denied),
     }),
     unit(units.buildPath(), { spool, requests, rootRequests, sites, timer: units.reconcileTimer("%i") }),
     unit(units.reconcileTimer(), {}),
-    unit(units.reconcile(), { ...request, request: "tick", requests: "a comparison of %i with its repository" }),
+    unit(units.reconcile(), { ...request, ...reconciled }),
     unit(units.scheduleTimer(), {}),
-    unit(
-      units.schedule(),
-      { ...request, request: "schedule", requests: "a build of %i although no commit is new" },
-      units.reconcile(),
-    ),
+    unit(units.schedule(), { ...request, ...scheduled }, units.reconcile()),
     // Keeps the deploy key from the processes that git starts and from the one that reads what the generator wrote.
     unit(units.agent(), {
-      ...{ deployKey: loadCredential("%i", "deployKey"), socket: agentPath("%i"), sandbox: sandbox("agent") },
+      ...{ deployKey: loadCredential("%i", "deployKey"), socket: agentPath("%i"), sandbox: kit.sandbox("agent") },
     }),
-    unitFile(import.meta.url, units.content(), { root: generatorRoot, sandbox: sandbox("helper") }),
+    kit.unitFile(import.meta.url, units.content(), { root: generatorRoot, sandbox: kit.sandbox("helper") }),
   ];
 }
 
-/** The files of one hook. */
 function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const { name, repository, site } = hook;
   const { reconcileMinutes, schedule, content, knownHosts, limits } = site;
@@ -130,20 +111,19 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const ofSsh = repositoryOf(repository).ssh;
   const memoryMiB = Math.max(limits.memoryMiB, leastMemoryMiB);
   const ofReports = `${reports}/${name}`;
+  const opensReports = [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`];
   const agent = units.agent(name);
-  const find = (path: string) => `${contentProgram} find ${unitWord(path)} ${generatorRoot}${noteOfContent(name)}`;
+  const find = (path: string) => `${contentProgram} find ${kit.unitWord(path)} ${generatorRoot}${noteOfContent(name)}`;
   return [
-    jsonFile(settingsPath(name), builderSettings(hook)),
-    ...(ofSsh ? [file(knownHostsPath(name), `${knownHosts.join("\n")}\n`)] : []),
-    ...instanceFile(units.site(name), more.length === 0 ? [] : ["[Unit]", `Wants=${more.join(" ")}`]),
-    ...instanceFile(agent, ofSsh ? ["[Service]", `User=${builderUser(name)}`] : []),
-    ...instanceFile(units.build(name), [
+    kit.jsonFile(settingsPath(name), builderSettings(hook)),
+    ...(ofSsh ? [kit.file(knownHostsPath(name), `${knownHosts.join("\n")}\n`)] : []),
+    ...kit.instanceFile(units.site(name), more.length === 0 ? [] : ["[Unit]", `Wants=${more.join(" ")}`]),
+    ...kit.instanceFile(agent, ofSsh ? ["[Service]", `User=${builderUser(name)}`] : []),
+    ...kit.instanceFile(units.build(name), [
       ...(ofSsh ? ["[Unit]", `Wants=${agent}`] : []),
       "[Service]",
       `User=${builderUser(name)}`,
-      ...(isReported(hook)
-        ? [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`]
-        : []),
+      ...(isReported(hook) ? opensReports : []),
       `CPUQuota=${limits.cpuPercent}%`,
       `MemoryMax=${memoryMiB}M`,
       `TasksMax=${limits.tasks}`,
@@ -151,29 +131,25 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
       `LimitDATA=${2 * memoryMiB}M`,
       `LimitFSIZE=${shares.ofSite * limits.releaseMiB}M`,
     ]),
-    ...instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
-    ...instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
-    ...instanceFile(units.content(name), content === undefined ? [] : ["[Service]", `ExecStart=${find(content)}`]),
+    ...kit.instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
+    ...kit.instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
+    ...kit.instanceFile(units.content(name), content === undefined ? [] : ["[Service]", `ExecStart=${find(content)}`]),
     ...(isReported(hook) ? reporterFiles(hook, host) : []),
     ...generatorFiles(hook),
   ];
 }
 
-/** The generator's units, and those with which the builder ends it. */
 function generatorFiles(hook: SiteHook): HostFile[] {
   const { name } = hook;
   const socket = { target: units.site(name), hook: name, socket: generatorSocketPath(name), user: builderUser(name) };
-  const stop = { hook: name, sites, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
+  const stop = { hook: name, sites, generator: units.generator(name, "*"), sandbox: kit.sandbox("helper") };
   return [
-    unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
+    kit.unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
     generatorService(hook),
-    unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
-    unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
+    kit.unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
+    kit.unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
   ];
 }
-
-const contentScript = (): string =>
-  ["#!/bin/sh", textBeside(import.meta.url, "../others.sh"), textBeside(import.meta.url, "content.sh")].join("\n");
 
 function factsOf(hooks: readonly SiteHook[]): HostFact[] {
   const version = (hook: SiteHook): HostFact => {
@@ -182,11 +158,6 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
     return { name: `${path} is`, read, want: `${minimum} or later` };
   };
   const versions = new Map(hooks.map(version).map((fact) => [fact.name + fact.want, fact]));
-  const folders = (name: string, all: readonly Folder[]): HostFact => ({
-    name,
-    read: `modes ${all.map(([path]) => path).join(" ")}`,
-    want: all.map((folder) => folder.join(" ")).join("\n"),
-  });
   return [
     ...versions.values(),
     ...hooks.map((hook) => ({
@@ -199,21 +170,17 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
       read: call("stale", "pushgate-*@*", units.generatorSocket("*"), units.stopSocket("*")),
       want: "none",
     },
-    folders("the builder's folders", commonFolders(hooks)),
+    kit.foldersFact("the builder's folders", commonFolders(hooks)),
     // A fact for each site: a host's answer is cut at 2 KiB, which the folders of six sites exceed.
-    ...hooks.map((hook) => folders(`the builder's folders of ${hook.name}`, foldersOf(hook))),
-    {
-      name: `group ${spoolGroup}, by which the builder takes deliveries`,
-      read: `getent group ${spoolGroup} >/dev/null && echo there`,
-      want: "there",
-    },
+    ...hooks.map((hook) => kit.foldersFact(`the builder's folders of ${hook.name}`, foldersOf(hook))),
   ];
 }
 
-export function builderLayer(settings: Settings, host: Pick<Host, "name">): HostLayer {
+export function builderLayer(settings: Settings, host: Pick<Host, "name">) {
   const hooks = sitesOf(settings);
+  const contentScript = ["../others.sh", "content.sh"].map((name) => kit.textBeside(import.meta.url, name));
   const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
-  return layerOf(import.meta.url, "builder", {
+  return kit.layerOf(import.meta.url, "builder", {
     shared: ["others.sh"],
     values: {
       ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator },
@@ -226,8 +193,8 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       all: ["pushgate-*@%i.*", units.generatorSocket("%i"), units.stopSocket("%i"), units.generator("%i", "*")],
     },
     files: [
-      file(paths.builderTmpfiles, tmpfilesOf(hooks)),
-      program(contentProgram, contentScript()),
+      kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
+      kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n")),
       ...templates(),
       ...reporterTemplates(),
       ...hooks.flatMap((hook) => filesOf(hook, host)),
@@ -238,7 +205,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
-      ...dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-stop-*"),
+      ...kit.dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-stop-*"),
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
       ...[units.generatorSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
     ],

@@ -1,14 +1,11 @@
 /** The builder's folders on a host, with mode and owner. */
 import { isReported, type SiteHook } from "../../config/derived.ts";
+import type { Folder } from "../kit.ts";
 import { builderUser, paths, reporterUser } from "../paths.ts";
 import { generatorResults, generatorRoot } from "./generator.ts";
 
 const { requests, rootRequests, reports, sites: sitesFolder, generator } = paths;
 
-/** Path, mode and owner as `stat` prints them. */
-export type Folder = readonly [path: string, mode: string, owner: string];
-
-/** Of all sites. */
 export const commonFolders = (sites: readonly SiteHook[]): Folder[] =>
   [
     ...[requests, rootRequests, sitesFolder, generator, generatorRoot, generatorResults],
@@ -35,9 +32,3 @@ export function foldersOf(hook: SiteHook): Folder[] {
     ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
   ];
 }
-
-/** What systemd-tmpfiles makes at boot and in an apply. */
-export const tmpfilesOf = (sites: readonly SiteHook[]): string =>
-  [...commonFolders(sites), ...sites.flatMap(foldersOf)]
-    .map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`)
-    .join("");

@@ -18,7 +18,6 @@ import * as generator from "./hugo.ts";
 /** Folders in the unit's root; pushgate-generator@.service mounts them. */
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
-/** Where the site is in the clone. */
 const sourceOf = (folder?: string): string => (folder === undefined ? inside.source : `${inside.source}/${folder}`);
 
 export const generatorRoot = `${paths.generator}/root` as const;
@@ -34,7 +33,7 @@ export const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
 const assigned = ([name, value]: [string, string]): string =>
   `Environment="${name}=${value.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
 
-/** What a build's programs and downloads need beside the distribution. */
+/** Beside the distribution. */
 const more = (hook: SiteHook): string[] => [
   ...(generator.program(hook).startsWith("/usr/") ? [] : [unitWord(generator.program(hook))]),
   ...(generator.runsPrograms(hook) ? ["-/etc/alternatives"] : []),
@@ -47,7 +46,6 @@ const network = `# ${units.egress} limits this to TLS to public addresses.\nRest
 /** The first line of the connection; service/builder/build/build.ts reads it. */
 const build = (id: string): string => `pushgate-generator build=${id}`;
 
-/** Lines of the unit for content outside the repository, or for that of the repository. */
 function linesOfContent({ name, site }: SiteHook) {
   const { content, folder } = site;
   const program = unitWord(generator.program({ site }));

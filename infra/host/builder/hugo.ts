@@ -2,7 +2,6 @@
 import type { SiteHook } from "../../config/derived.ts";
 
 type Site = Pick<SiteHook, "site">;
-
 /** `content`: outside the repository. */
 type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & { readonly content?: string | undefined };
 
@@ -29,9 +28,7 @@ export const mountsCommand = (program: string, { source, destination, cache }: F
 /** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
 const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
 
-type Policies = Readonly<Record<"exec" | "http", readonly string[]>>;
-
-export const environment = (cache: string, { exec, http }: Policies): Readonly<Record<string, string>> => ({
+export const environment = (cache: string, { exec, http }: Pick<SiteHook["site"]["hugo"], "exec" | "http">) => ({
   HUGO_ENABLEGITINFO: "false",
   HUGO_ENVIRONMENT: "production",
   HUGO_RESOURCEDIR: `${cache}/resources`,
@@ -44,10 +41,7 @@ export const program = ({ site }: Site): string => site.hugo.path;
 /** Another program than the distribution's is the operator's to install. */
 export const packages = ({ site }: Site): string[] => (site.hugo.path === "/usr/bin/hugo" ? ["hugo"] : []);
 
-/** Whether the site's configuration lets a build read web addresses. */
 export const readsWeb = ({ site }: Site): boolean => site.hugo.http.length > 0;
-
-/** Whether it lets a build run programs. */
 export const runsPrograms = ({ site }: Site): boolean => site.hugo.exec.length > 0;
 
 /** The oldest version that builds the site, how `sed` finds the version in what Hugo prints, and what to do without it. */

@@ -1,10 +1,9 @@
-# shellcheck shell=sh disable=SC2154
 # The builder layer on the host. builder.ts lists its values.
 # A change stops the sites' targets, has systemd read the files, and starts the targets that are enabled. A stop may end
 # a build and loses nothing: the .path unit starts the next one. The site layer enables the target of a new site.
 
 # The names of the folders in $1: each site has one, also a site whose files are gone.
-names_in() { [ ! -d "$1" ] || find "$1" -mindepth 1 -maxdepth 1 -type d -printf '%f\n'; }
+names_in() { find "$1" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null || :; }
 
 # By their names: once the generator's files are gone, its units are no part of the target.
 stop_site() { of_site "$all" "$1" | xargs systemctl stop 2>/dev/null || :; }
@@ -48,7 +47,7 @@ activate() {
   start_enabled
 }
 
-# Removes systemd's note on when each schedule last elapsed, except of the hooks in $1.
+# systemd's notes, except of the hooks in $1.
 forget_schedules() {
   for file in $(of_site "/var/lib/systemd/timers/stamp-$timer" '*'); do
     name=${file##*@} name=${name%.timer}
@@ -69,10 +68,7 @@ retire() {
   remove_empty "$sites"
 }
 
-# Facts
-
-# The units $2... that are not active although target $1, which starts them, is enabled, or "none".
-not_active() {
+not_active() { # target that starts them while it is enabled, units
   target=$1 found=
   shift
   for unit; do systemctl is-active --quiet "$unit" || found="$found $unit"; done
@@ -80,8 +76,7 @@ not_active() {
   echo "${found:-none}"
 }
 
-# Whether a program is of a version or later. Runs it as the account that builds, or, before that exists, as account 65534,
-# which owns nothing: never as root.
+# Runs the program as the account that builds, or, before that exists, as account 65534, which owns nothing: never as root.
 generator_version() { # path, least version, account, how sed finds the version, what to do
   others=$(written_by_others "$1" | head -n 1)
   [ -z "$others" ] || {
@@ -100,10 +95,8 @@ generator_version() { # path, least version, account, how sed finds the version,
   fi
 }
 
-# The units among $@ whose files changed after systemd read them, or "none".
+# Units whose files changed after systemd read them.
 stale() {
   found=$(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
   echo "${found:-none}"
 }
-
-modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }

@@ -25,7 +25,6 @@ function reporterSettings(hook: SiteHook, host: Pick<Host, "name">): ReporterSet
   };
 }
 
-/** The reporter's units, alike for all sites. */
 export function reporterTemplates(): HostFile[] {
   const values = { target: units.site("%i"), reports: paths.reports };
   return [

@@ -5,7 +5,6 @@
  * layer makes the accounts, then loads the table.
  */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import type { HostLayer } from "../../apply/layer.ts";
 import { call, quote } from "../../apply/shell.ts";
 import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -33,7 +32,7 @@ const sysusersOf = (hook: SiteHook): string =>
     reporter: reportersOf([hook]).map((user) => `u ${user} - "pushgate reporter of ${hook.name}" /nonexistent`),
   });
 
-export function egressLayer(settings: Settings): HostLayer {
+export function egressLayer(settings: Settings) {
   const sites = sitesOf(settings);
   const ports = sites.map(({ repository }) => repositoryOf(repository).port);
   // A theme's host is another one than the repository's.

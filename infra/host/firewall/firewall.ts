@@ -3,7 +3,6 @@
  * in it opens nothing that ufw, Docker or fail2ban drop, and loading it leaves their tables as they are. nft 1.0.6 has
  * no `destroy`: firewall.nft declares the table, and so can delete it.
  */
-import type { HostLayer } from "../../apply/layer.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { networks, v4, v6 } from "../../networks.ts";
 import * as kit from "../kit.ts";
@@ -23,7 +22,7 @@ export const firewallRules = (settings: Settings, { originPort }: Host): string 
     receiverPorts: kit.portsOf(settings),
   });
 
-export const firewallLayer = (settings: Settings, host: Host): HostLayer =>
+export const firewallLayer = (settings: Settings, host: Host) =>
   kit.oneshotLayer(import.meta.url, "firewall", {
     values: { unit: units.firewall, needs: paths.nftables },
     files: [

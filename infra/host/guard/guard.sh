@@ -4,9 +4,8 @@
 # the allowlist by connecting. Without the firewall or the rule, or if the proof fails, it stops the receiver and its
 # sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped.
 #
-# Standard output goes to the journal: the finding of each run, and a line for each repair. $run/verdict holds the last
-# finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change of the finding: time,
-# code, finding, fix, between tabs; $run/closed names the sockets that the guard stopped.
+# $run/verdict holds the last finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change
+# of it: time, code, finding, fix, between tabs; $run/closed names the sockets that the guard stopped.
 set -u
 export LC_ALL=C
 # must_reject: sources that every socket must reject; ports: of the sockets; table: the firewall's file; receiver: the
@@ -76,7 +75,7 @@ firewall() {
   [ "$again" = "as declared" ] ||
     close firewall "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
-  # The table is loaded by now. This only makes the unit active again, which a stop of nftables.service stops, too.
+  # Makes the unit active again, which a stop of nftables.service stops, too.
   systemctl --no-block start pushgate-firewall.service
 }
 
@@ -152,7 +151,6 @@ upgrade
 reopen
 parents
 probe
-# Three faults are enough to see what is wrong.
 faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
 count=$(printf '%s\n' "$said" | wc -l)
 [ "$count" -le 3 ] || faults="$faults, and $((count - 3)) more"

@@ -4,7 +4,6 @@
  * BPF, or IPAddressAllow= of a parent slice, opens the sockets without a message; only a connection shows that.
  */
 import { containsCidr } from "cidr-tools";
-import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { exampleAddress, isV4, loopback, networks, v4, v6 } from "../../networks.ts";
@@ -26,7 +25,7 @@ export function mustReject(settings: Pick<Settings, "hooks">): string[] {
     .sort((a, b) => Number(isV4(b)) - Number(isV4(a)));
 }
 
-export function guardLayer(settings: Settings): HostLayer {
+export function guardLayer(settings: Settings) {
   const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
     mustReject: mustReject(settings),

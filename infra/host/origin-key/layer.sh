@@ -1,9 +1,7 @@
-# shellcheck shell=sh disable=SC2154
 # The origin key and its certificate request on the host. Values: tls (their folder), key, csr, hostname, subject.
 # `-passin` keeps openssl from waiting for a passphrase.
 export LC_ALL=C
 
-# key_fault and csr_fault print what is wrong, or nothing.
 key_fault() {
   if [ ! -f "$key" ] || [ -L "$key" ]; then
     echo "no key"
@@ -28,7 +26,6 @@ csr_fault() {
   fi
 }
 
-# Fact: "valid", or what is wrong.
 state() {
   fault=$(key_fault)
   [ -n "$fault" ] || fault=$(csr_fault)
@@ -36,10 +33,9 @@ state() {
   echo "${fault:-valid}"
 }
 
-# Fact: the request, which is public, where key and request are good; else nothing.
+# Fact: the request, where key and request are good.
 request() { [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"; }
 
-# Prints the request, from which Cloudflare signs the origin certificate.
 activate() {
   mkdir -p "$tls"
   umask 077

@@ -3,8 +3,6 @@
  * good key is kept: a new one would not fit the installed certificate, and an nginx that restarts before the next
  * certificate arrives would not start.
  */
-import type { HostLayer } from "../../apply/layer.ts";
-import type { Probed } from "../../apply/manifest.ts";
 import type { Host } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
 import { layerOf, layerScript, question } from "../kit.ts";
@@ -17,12 +15,12 @@ const valuesOf = ({ hostname }: Host) => ({
 });
 
 /** The host's request: no fact of the layer, as what it should print is not known before. */
-export const csrQuestion = (host: Host): Probed =>
+export const csrQuestion = (host: Host) =>
   question("request", layerScript(import.meta.url, "origin-key", valuesOf(host)), [
     { name: "certificate request", read: "request" },
   ]);
 
-export const originKeyLayer = (host: Host): HostLayer =>
+export const originKeyLayer = (host: Host) =>
   layerOf(import.meta.url, "origin-key", {
     values: valuesOf(host),
     // No globs: an apply removes what they match, and a key cannot be rendered again. `retire` removes both files.

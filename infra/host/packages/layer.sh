@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # The packages layer on the host. Values: packages (names), new_nginx (a mark: Debian's nginx.service must still be disabled).
 
 shim=/usr/sbin/policy-rc.d
@@ -12,7 +11,6 @@ absent() {
   for package in $packages; do among "$package" "$installed" || echo "$package"; done | paste -sd ' ' -
 }
 
-# Fact: "installed", or what is missing.
 state() {
   missing=$(absent)
   echo "${missing:+missing: }${missing:-installed}"
@@ -46,10 +44,6 @@ activate() {
   export NEEDRESTART_SUSPEND=1
   missing=$(absent)
   if [ -n "$missing" ]; then
-    command -v apt-get >/dev/null || {
-      say "apt-get is missing. Install $missing yourself, or use Debian 12 or later, or an Ubuntu LTS from 24.04."
-      exit 1
-    }
     case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
     trap shim_out EXIT
     trap 'exit 1' HUP INT TERM

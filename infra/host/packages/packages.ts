@@ -3,7 +3,6 @@
  * packages, and without removing or upgrading one. They stay on a removal: other software may use them by then.
  */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import type { HostLayer } from "../../apply/layer.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import * as generator from "../builder/hugo.ts";
@@ -22,7 +21,7 @@ export function packagesOf(settings: Settings): string[] {
   ].sort();
 }
 
-export function packagesLayer(settings: Settings): HostLayer {
+export function packagesLayer(settings: Settings) {
   const packages = packagesOf(settings);
   return layerOf(import.meta.url, "packages", {
     values: { packages, new_nginx: `${paths.state}/nginx-is-new` },

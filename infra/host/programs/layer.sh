@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # The layer of a program on the host. programs.ts has its values; `program` is also the name of the layer whose units run it.
 
 arrived=$incoming/$sha256.cjs
@@ -6,8 +5,7 @@ former=$incoming/former-$program.cjs
 
 sum_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
 
-# Replaces the program by a copy of $1.
-put() {
+put() { # file
   chmod 0644 "$1"
   cp -p "$1" "$path.new"
   replace "$path"

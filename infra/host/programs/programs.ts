@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import type { HostLayer } from "../../apply/layer.ts";
 import { isReported, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
@@ -74,7 +73,7 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
   return Object.fromEntries(built);
 }
 
-export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
+export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">) {
   const { sound } = programs[program];
   const running = programs[program].running(settings);
   const { incoming, lib, [program]: path } = paths;

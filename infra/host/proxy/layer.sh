@@ -1,11 +1,10 @@
-# shellcheck shell=sh disable=SC2154
 # The proxy layer on the host. proxy.ts lists its values.
 # - systemd holds the origin port. Connections wait there while the service restarts, so a restart loses none.
 # - A change of the configuration alone is a reload, which ends no download. `nginx -t` passes on configurations whose
 #   workers then die, and a master that cannot use the new one keeps the former although the reload succeeds: after a
 #   reload there must be new workers that stay alive.
 
-# Process ids of the workers that are not shutting down.
+# Those that are not shutting down.
 workers() {
   master=$(systemctl show -p MainPID --value "$service")
   # shellcheck disable=SC2013 # process ids
@@ -68,8 +67,6 @@ retire() {
   rm -rf "$logs" "$cache"
   ! id "$user" >/dev/null 2>&1 || userdel "$user"
 }
-
-# Facts
 
 # "yes" if the listeners of the origin port are those of the socket's unit, one for each address family.
 listens() {

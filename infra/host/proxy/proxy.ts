@@ -9,7 +9,6 @@
  */
 import { basename } from "node:path";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
-import type { HostLayer } from "../../apply/layer.ts";
 import { variables } from "../../apply/shell.ts";
 import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { GitHostName, Host, Settings } from "../../config/settings.ts";
@@ -73,7 +72,7 @@ export function renderProxy(settings: Settings, host: Host): string {
   });
 }
 
-export function proxyLayer(settings: Settings, host: Host, clientCaPem: string): HostLayer {
+export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) {
   const { originPort: port } = host;
   const start = `${paths.lib}/nginx` as const;
   const shown = { run: folders.run, cache: folders.cache, logs: folders.logs, key: originKey, client_ca: clientCaPath };

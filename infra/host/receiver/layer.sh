@@ -1,6 +1,4 @@
-# shellcheck shell=sh disable=SC2154
-# The receiver layer on the host. receiver.ts lists its values.
-# A socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
+# The receiver layer on the host. receiver.ts lists its values. A socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
 # start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
 # service, starts the socket, starts the service, and deliveries for the other sockets wait in them.
 
@@ -158,10 +156,4 @@ hashed() { sha256sum | cut -c 1-64; }
 
 runs_what_is_installed() {
   started_after "$service" "$program" "$settings" "$credentials"/* && echo yes || echo no
-}
-
-spool_folders() {
-  set -- "$spool"
-  for hook in $hooks; do set -- "$@" "$spool/$hook"; done
-  stat -c '%n %a %U:%G' "$@" 2>/dev/null | sort
 }

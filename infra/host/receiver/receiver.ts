@@ -9,22 +9,20 @@ import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
 import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
-import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
 import { guardConfiguration, mustReject } from "../guard/guard.ts";
-import { dropIns, enabledAndActive, file, jsonFile, layerOf, sandbox, template, unitFile } from "../kit.ts";
+import * as kit from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
 import { credentialFiles, loadCredential } from "../secrets/secrets.ts";
 
 /** Top level: only the root slice is above it. */
 export const slice = "pushgate.slice";
-
 /** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
-
 /** Its members may read the metrics. It has none until the operator adds one. */
 export const metricsGroup = "pushgate-metrics";
 
@@ -55,40 +53,25 @@ const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
     service: units.receiver,
     allow: cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n"),
   };
-  return unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
+  return kit.unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
 };
-
-const metricsUnit = (settings: Settings): HostFile =>
-  unitFile(import.meta.url, units.metricsSocket, {
-    ...{ sockets: socketsOf(settings), service: units.receiver, slice },
-    ...{ path: paths.metrics, group: metricsGroup, name: metricsName },
-  });
 
 export function serviceUnit(settings: Settings): HostFile {
   const sockets = [...socketsOf(settings), units.metricsSocket];
-  return unitFile(import.meta.url, units.receiver, {
+  const denied = "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.";
+  return kit.unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
     credentials: settings.hooks.map(({ name }) => loadCredential(name)).join("\n"),
     ...{ program: paths.receiver, settings: paths.receiverSettings, spool: paths.spool },
     ...{ user: receiverUser, group: spoolGroup, slice },
     memoryMiB: receiverMemoryMiB(settings.limits),
-    sandbox: sandbox(
-      "node",
-      "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
-    ),
+    sandbox: kit.sandbox("node", denied),
   });
 }
 
 /** Group-writable and setgid: the builder removes the files of the deliveries it takes, and new files belong to the group. */
-const folderMode = "2770";
-
-/** Names and modes as `stat` prints them. */
-function spoolFolders({ hooks }: Settings): string {
-  const owner = `${folderMode} ${receiverUser}:${spoolGroup}`;
-  const folders = hooks.map(({ name }) => `${paths.spool}/${name} ${owner}`);
-  return [`${paths.spool} 750 root:${spoolGroup}`, ...folders].sort().join("\n");
-}
+const folderOf = (hook: string): kit.Folder => [`${paths.spool}/${hook}`, "2770", `${receiverUser}:${spoolGroup}`];
 
 /** An allowlist whose fact would be cut at 2 KiB is compared by its hash. */
 const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
@@ -96,12 +79,16 @@ const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =
     ? { read: `admits ${unit}`, want }
     : { read: `admits ${unit} | hashed`, want: createHash("sha256").update(want).digest("hex") };
 
+const socketFact = (unit: string): HostFact => ({
+  ...{ name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
+});
+
 function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   const unit = units.socket(name);
   const allow = cidrs.map(asSystemd).sort().join(" ");
   const deny = [anywhere.v4, anywhere.v6].sort().join(" ");
   return [
-    { name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
+    socketFact(unit),
     { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit}`, want: "yes" },
     { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
   ].map((fact) => ({ ...fact, about: unit }));
@@ -109,37 +96,37 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
 
 export const credentialsFact = `hooks with a credential in ${paths.credentials}`;
 
-export function receiverLayer(settings: Settings): HostLayer {
+export function receiverLayer(settings: Settings) {
   const sets = sourceSets(settings);
   const hooks = settings.hooks.map(({ name }) => name);
   const encrypted = credentialFiles(settings);
-  const folders = hooks.map((hook) => `d ${paths.spool}/${hook} ${folderMode} ${receiverUser} ${spoolGroup} -`);
-  const group = { group: spoolGroup, spool: paths.spool };
-  return layerOf(import.meta.url, "receiver", {
+  const folders: kit.Folder[] = [[paths.spool, "750", `root:${spoolGroup}`], ...hooks.map(folderOf)];
+  const accounts = { user: receiverUser, group: spoolGroup, spool: paths.spool, readers: metricsGroup };
+  return kit.layerOf(import.meta.url, "receiver", {
     values: {
       ...{ service: units.receiver, sockets: socketsOf(settings), everySocket: units.socket("*"), slice },
       ...{ metrics: units.metricsSocket, metricsPath: paths.metrics, metricsGroup },
-      ...{ user: receiverUser, hooks, encrypted, ...group },
+      ...{ user: receiverUser, group: spoolGroup, spool: paths.spool, hooks, encrypted },
       ...{ sysusers: paths.sysusers, tmpfiles: paths.tmpfiles, credentials: paths.credentials },
       ...{ settings: paths.receiverSettings, program: paths.receiver },
       ...{ guard: units.guard, guardConfiguration, mustReject: mustReject(settings) },
     },
     files: [
-      file(
-        paths.sysusers,
-        template(import.meta.url, "sysusers.conf", { user: receiverUser, ...group, readers: metricsGroup }),
-      ),
-      file(paths.tmpfiles, template(import.meta.url, "tmpfiles.conf", { ...group, folders: folders.join("\n") })),
-      jsonFile(paths.receiverSettings, receiverSettings(settings)),
-      unitFile(import.meta.url, slice),
+      kit.file(paths.sysusers, kit.template(import.meta.url, "sysusers.conf", accounts)),
+      kit.file(paths.tmpfiles, kit.tmpfilesOf(folders)),
+      kit.jsonFile(paths.receiverSettings, receiverSettings(settings)),
+      kit.unitFile(import.meta.url, slice),
       ...sets.map(socketUnit),
-      metricsUnit(settings),
+      kit.unitFile(import.meta.url, units.metricsSocket, {
+        ...{ sockets: socketsOf(settings), service: units.receiver, slice },
+        ...{ path: paths.metrics, group: metricsGroup, name: metricsName },
+      }),
       serviceUnit(settings),
     ],
     owns: [
       ...[paths.sysusers, paths.tmpfiles, paths.receiverSettings],
       // The last one is for every unit whose name begins with "pushgate-".
-      ...dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
+      ...kit.dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
       ...[slice, units.socket("*"), units.metricsSocket, units.receiver].map((unit) => `${paths.units}/${unit}`),
     ],
     facts: [
@@ -149,20 +136,16 @@ export function receiverLayer(settings: Settings): HostLayer {
         read: `systemctl show -p IPAddressAllow --value ${slice} -- -.slice | grep . || echo none`,
         want: "none",
       },
-      {
-        name: `${units.metricsSocket} is`,
-        read: `socket_state ${units.metricsSocket}`,
-        want: `enabled active in /${slice}/${units.metricsSocket}`,
-      },
+      socketFact(units.metricsSocket),
       {
         name: `${paths.metrics} is`,
         read: `stat -c '%F %a %U:%G' ${paths.metrics} 2>/dev/null`,
         want: `socket 660 root:${metricsGroup}`,
       },
-      enabledAndActive(units.receiver),
+      kit.enabledAndActive(units.receiver),
       { name: `${units.receiver} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
       { name: credentialsFact, read: `ls -A ${paths.credentials}`, want: encrypted.join("\n") },
-      { name: "the spool's folders", read: "spool_folders", want: spoolFolders(settings) },
+      kit.foldersFact("the spool's folders", folders),
     ],
     timeout: 90,
   });

@@ -3,7 +3,7 @@
  * their replies are addressed to the visitor; without this layer they leave by the default route and every delivery
  * ends in a 504. One rule and one route for each address family, in a routing table of pushgate's own.
  */
-import type { HostFact, HostLayer } from "../../apply/layer.ts";
+import type { HostFact } from "../../apply/layer.ts";
 import { exampleAddress, loopback } from "../../networks.ts";
 import { oneshotLayer, oneshotSandbox, program, template, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
@@ -43,7 +43,7 @@ function familyFacts(family: 4 | 6): HostFact[] {
   ];
 }
 
-export function routingLayer(): HostLayer {
+export function routingLayer() {
   const path = `${paths.lib}/routing` as const;
   const unit = units.routing;
   const script = template(import.meta.url, "routing.sh", {

@@ -1,8 +1,6 @@
-# shellcheck shell=sh disable=SC2154
 # The secrets layer on the host. Values: secrets.ts. A name is a hook's for its secrets, or `<hook>.deploy-key`,
 # `<hook>.status`, `<hook>.notify`: after the dot, what a unit loads it as, and to which systemd-creds binds it.
 
-# An HMAC key that only root on this host can read.
 salt=$state/salt
 # Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.
 written=$state/credentials.sha256
@@ -58,13 +56,9 @@ activate() {
   done
 }
 
-# Fact: mode and owner of the folder and of each credential.
-modes() {
-  # shellcheck disable=SC2086
-  cd "$credentials" 2>/dev/null && stat -c '%n %a %U:%G' . $names 2>/dev/null
-}
+# shellcheck disable=SC2086
+credential_modes() { cd "$credentials" 2>/dev/null && modes . $names; }
 
-# Fact: the credentials that changed since `activate` wrote them, or "none".
 replaced() {
   if [ -s "$written" ]; then
     failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)

@@ -24,7 +24,6 @@ import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-/** The line of a unit that loads the credential. */
 export const loadCredential = (hook: string, kind?: CredentialKind): string =>
   `LoadCredentialEncrypted=${kind === undefined ? hook : loadedAs(kind)}:${paths.credentials}/${credentialOf(hook, kind)}`;
 
@@ -96,7 +95,7 @@ export function judgeSecrets(
 }
 
 /** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
-export function secretsLayer(settings: Settings): HostLayer {
+export function secretsLayer(settings: Settings) {
   const { etc, credentials } = paths;
   const names = credentialFiles(settings);
   const modes = [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)];
@@ -108,7 +107,11 @@ export function secretsLayer(settings: Settings): HostLayer {
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
     facts: [
-      { name: `credentials in ${credentials}`, read: "modes", want: modes.join("\n") },
+      {
+        name: `credentials in ${credentials}`,
+        read: "credential_modes",
+        want: modes.join("\n"),
+      },
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
       { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },
     ],

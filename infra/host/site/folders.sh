@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # Whether the folders that a site names are fit for it. Each function prints "fit", or what was found and what to do.
 
 owned() { echo "$1 ($(stat -c '%A %U:%G' -- "$1"))"; }

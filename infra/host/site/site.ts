@@ -2,8 +2,6 @@
  * What is served: the web root of each site is a link to its current release, and only then do the units run that start
  * builds. When the site leaves, the current release takes the link's place.
  */
-import type { HostLayer } from "../../apply/layer.ts";
-import type { Probed } from "../../apply/manifest.ts";
 import { call, quote, variables } from "../../apply/shell.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -31,7 +29,7 @@ export const foldersOfSites = ({ hooks }: Settings): Folder[] =>
   });
 
 /** For preflight: whether each of `foldersOfSites` is fit. */
-export function folderQuestion(settings: Settings): Probed {
+export function folderQuestion(settings: Settings) {
   const scripts = ["../others.sh", "folders.sh"].map((name) => textBeside(import.meta.url, name));
   const facts = foldersOfSites(settings).map(({ path, read }) => ({ name: path, read }));
   return question("folders", [variables({ sites: paths.sites }), ...scripts].join("\n"), facts);
@@ -43,14 +41,14 @@ export const schedulesOf = (settings: Settings): string[] => [
 ];
 
 /** For preflight: what systemd prints for each of `schedulesOf`, with the host's time zones. */
-export function scheduleQuestion(settings: Settings): Probed {
+export function scheduleQuestion(settings: Settings) {
   const next = (schedule: string) =>
     `systemd-analyze calendar -- ${quote(schedule)} 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
   const facts = schedulesOf(settings).map((schedule) => ({ name: schedule, read: next(schedule) }));
   return question("schedules", "", facts);
 }
 
-export function siteLayer(settings: Settings): HostLayer {
+export function siteLayer(settings: Settings) {
   const sites = sitesOf(settings);
   const webRoots = sites.map(({ name, site: { webRoot } }) => ({ name, webRoot }));
   return layerOf(import.meta.url, "site", {
