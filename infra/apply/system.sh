@@ -12,8 +12,6 @@ system systemd 'systemctl --version | head -n 1'
 system nft 'nft --version'
 system nginx '/usr/sbin/nginx -v 2>&1'
 system nodejs '/usr/bin/node --version'
-system openssh 'ssh -V 2>&1'
-system aptlists 'ls /var/lib/apt/lists/*_Packages* 2>/dev/null | wc -l'
 system free 'df -Pk / /etc /var | sed 1d'
 system ipv6 '[ "$(cat /proc/sys/net/ipv6/conf/lo/disable_ipv6)" = 0 ] && grep -c . /proc/net/if_inet6'
 system iprule 'ip rule show >/dev/null && echo usable'
@@ -38,7 +36,5 @@ system bpf 'perl -e '\''
     }
   }
   print $found ? "absent" : "unknown"'\'' -MPOSIX'
+# Last: preflight takes a report without it as cut.
 system dnat 'nft -t list ruleset | sed -n "/[dD][nN][aA][tT]/s/.*dport \([0-9]*\).*/\1/p" | sort -un'
-# Last, and only if a package is missing: apt takes as long as everything else together.
-system candidates 'command -v nft >/dev/null && [ -x /usr/sbin/nginx ] && [ -x /usr/bin/node ] ||
-  apt-cache policy nftables nginx nodejs | sed -n "s/^\([a-z]*\):$/\1/p; s/^  Candidate: /=/p"'

@@ -1,16 +1,8 @@
-# shellcheck shell=sh disable=SC2154
 # The build accounts that pushgate made, except those that $1 lists: accounts of a site that left.
 
 other_accounts() {
-  while IFS=: read -r name _ _ _ about _; do
-    case $name:$about in
-      pushgate-build-*:"pushgate builder of "*) ;;
-      pushgate-generator-*:"pushgate generator of "*) ;;
-      pushgate-report-*:"pushgate reporter of "*) ;;
-      *) continue ;;
-    esac
-    case " $1 " in *" $name "*) ;; *) echo "$name" ;; esac
-  done </etc/passwd
+  sed -nE 's/^(pushgate-(build|generator|report)-[^:]*):([^:]*:){3}pushgate (builder|generator|reporter) of .*/\1/p' /etc/passwd |
+    while read -r name; do among "$name" "$1" || echo "$name"; done
 }
 
 remove_other_accounts() {

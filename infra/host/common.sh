@@ -1,16 +1,16 @@
-# shellcheck shell=sh disable=SC2154
-# What the scripts of several host layers share; layer.sh of each layer follows it.
-# Values that kit.ts puts before it: layer (its name), units, stamps and state (folders).
+# What the scripts of several host layers share. kit.ts puts before it: layer (its name), units, stamps and state (folders).
 
-# The steps of a layer beside `activate`; layer.sh defines those that it needs.
+# layer.sh defines those that it needs.
 reactivate() { :; }
 retire() { :; }
 
 say() { printf '%s: %s\n' "$layer" "$*" >&2; }
 
-# Whether the files of layer $1 are as its last apply installed them, by the list below its stamp. A daemon takes up
-# all of its files at once, those of later layers too. If one of those was changed by hand, the reload of an earlier
-# layer would fail in each `up`, before the layer that restores that file has its turn.
+# Whether $1 is one of the words in $2.
+among() { case " $2 " in *" $1 "*) ;; *) return 1 ;; esac }
+
+# Whether the files of layer $1 are as its last apply installed them. A daemon takes up all of its files at once, those of
+# later layers too: a manual change of one would fail the reload of an earlier layer, before its own layer restores it.
 as_installed() {
   sed -n 's/^file \([0-9a-f]*\) [0-7]* [^ ]* /\1  /p' "$stamps/$1" 2>/dev/null | sha256sum --check --status 2>/dev/null
 }
@@ -24,6 +24,14 @@ make_folder() {
     make_folder "${1%/*}" "$2" && printf '%s\n' "$1" >>"$state/made" && sync -- "$state/made" && mkdir -m "$2" -- "$1"
   }
 }
+
+remove_empty() { for folder; do [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty -- "$folder"; done; }
+
+# Puts $1.new in the place of $1.
+replace() { sync -- "$1.new" && mv -fT -- "$1.new" "$1"; }
+
+# The last journal lines of unit $1.
+lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager >&2; }
 
 # Restarts services $3..., and fails where a service does not keep property and value $1 for 1.2 s; the error says $2,
 # which is what the service does instead.
@@ -42,6 +50,27 @@ restart_and_watch() {
         exit 1
       }
     done
+  done
+}
+
+# Names, modes and owners, as the facts about folders declare them.
+modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }
+
+newest() { stat -c %Y "$@" 2>/dev/null | sort -n | tail -n 1; }
+
+# Whether service $1 is no older than its files, its unit's and $2..., and systemd has read its unit's files.
+started_after() {
+  [ "$(systemctl show -p NeedDaemonReload --value "$1")" = no ] || return 1
+  began=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$1") own=$units/$1
+  shift
+  [ "${began#@}" -ge "$(newest "$own" "$@")" ]
+}
+
+# Stops and disables those of the units whose files are there.
+remove_units() {
+  for unit; do
+    [ ! -e "$units/$unit" ] || systemctl disable --quiet --now "$unit" || return 1
+    systemctl reset-failed "$unit" 2>/dev/null || :
   done
 }
 

@@ -14,33 +14,23 @@ import type { Bundle, Bundles } from "./programs/programs.ts";
 import { judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 import { summaryText } from "./summary.ts";
 
-/** One host as it answered the probe. */
-type ProbedHost = {
-  readonly host: Host;
-  /** Absent for a host that is declared lost: pushgate does not connect to it. */
-  readonly report?: HostReport;
-};
+/** No report of a host that is declared lost: pushgate does not connect to it. */
+type ProbedHost = { readonly host: Host; readonly report?: HostReport };
 
-/** What all hosts are declared from. */
 export type Inputs = {
   readonly settings: Settings;
   readonly programs: Bundles;
   readonly secrets: pulumi.Output<Credentials>;
   /** PEM of the CA that signed the client certificate which Cloudflare is to present. */
   readonly clientCa: pulumi.Output<string>;
-  /** Has Cloudflare sign a host's certificate request. */
   readonly signOrigin: (
     request: { hostname: string; hostnames: readonly string[]; csr: pulumi.Input<string> },
     opts: pulumi.CustomResourceOptions,
   ) => pulumi.CustomResource & { readonly certificate: pulumi.Output<string> };
 };
 
-/** One host whose layers are declared. */
-type DeclaredHost = ProbedHost & {
-  readonly component: pulumi.Resource;
-  /** The layer that is applied last; Cloudflare's resources wait for it. */
-  readonly last: pulumi.Resource;
-};
+/** `last`: the layer that is applied last; Cloudflare's resources wait for it. */
+type DeclaredHost = ProbedHost & { readonly component: pulumi.Resource; readonly last: pulumi.Resource };
 
 /** Texts that other resources make; a probe needs the paths of the layers only. */
 const unknown = { certificate: "", clientCaPem: "" };
@@ -56,9 +46,7 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
       return { host, report };
     }),
   );
-  const failed = probes.flatMap((one) =>
-    one.status === "rejected" ? [String(one.reason?.message ?? one.reason)] : [],
-  );
+  const failed = probes.flatMap((one) => (one.status === "rejected" ? [(one.reason as Error).message] : []));
   const hosts = probes.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
   const fitness = hosts.flatMap(({ host, report }) => (report ? [fitFaults(host, report, settings)] : []));
   for (const text of fitness.flatMap(({ warnings }) => warnings)) void pulumi.log.warn(text);
@@ -67,15 +55,11 @@ export async function probeHosts(settings: Settings, programs: Bundles): Promise
   return hosts;
 }
 
-/** Declares one host's layers, each after the one before it. */
 export function declareHost({ host, report }: ProbedHost, inputs: Inputs): DeclaredHost {
   const component = new pulumi.ComponentResource("pushgate:index:Host", host.name);
   if (report === undefined) return { host, component, last: lost(host, { parent: component }) };
-  const last =
-    host.state === "absent"
-      ? removeLayers(host, report, inputs, component)
-      : applyLayers(host, report, inputs, component);
-  return { host, report, component, last };
+  const declare = host.state === "absent" ? removeLayers : applyLayers;
+  return { host, report, component, last: declare(host, report, inputs, component) };
 }
 
 /** In the order of `hostLayers`. The builder's layers leave in reverse order once no hook has a site any more. */
@@ -87,33 +71,33 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);
   const seen = (name: LayerName) => report.layers[name]!;
   type After = pulumi.Resource[];
-  const then = (name: LayerName, dependsOn: After, layer: pulumi.Input<HostLayer> = layers[name]) =>
-    apply(host, layer, seen(name), { parent, dependsOn });
-  const send = (name: LayerName, dependsOn: After, program: Bundle | undefined) =>
-    apply(host, layers[name], seen(name), { parent, dependsOn }, program);
+  type Step = (dependsOn: After) => ReturnType<typeof apply>;
+  const step =
+    (name: LayerName, layer: pulumi.Input<HostLayer> = layers[name], program?: Bundle): Step =>
+    (dependsOn) =>
+      apply(host, layer, seen(name), { parent, dependsOn }, program);
+  const send = (name: LayerName, program?: Bundle): Step => step(name, layers[name], program);
 
   const applied = new Map<LayerName, ReturnType<typeof apply>>();
-  const special: Partial<Record<LayerName, (dependsOn: After) => ReturnType<typeof apply>>> = {
+  const special: Partial<Record<LayerName, Step>> = {
     "origin-certificate"(dependsOn) {
       const csr = certificateRequest(host, report, applied.get("origin-key")!.stdout);
       const request = { hostname: host.hostname, hostnames: namesOf(settings, host), csr };
       const signed = signOrigin(request, { parent, dependsOn });
-      const layer = signed.certificate.apply((pem) => made({ certificate: pem })["origin-certificate"]);
-      return then("origin-certificate", [signed], layer);
+      const layer = signed.certificate.apply((certificate) => made({ certificate })["origin-certificate"]);
+      return step("origin-certificate", layer)([signed]);
     },
     secrets(dependsOn) {
       const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
       return applySecrets(host, layers.secrets, judged, { parent, dependsOn });
     },
-    "receiver-program": (after) => send("receiver-program", after, programs.receiver),
-    "builder-program": (after) => send("builder-program", after, programs.builder),
-    "reporter-program": (after) => send("reporter-program", after, programs.reporter),
-    proxy: (after) =>
-      then(
-        "proxy",
-        after,
-        clientCa.apply((ca) => made({ clientCaPem: ca }).proxy),
-      ),
+    "receiver-program": send("receiver-program", programs.receiver),
+    "builder-program": send("builder-program", programs.builder),
+    "reporter-program": send("reporter-program", programs.reporter),
+    proxy: step(
+      "proxy",
+      clientCa.apply((clientCaPem) => made({ clientCaPem }).proxy),
+    ),
   };
 
   // `declareClientCa` applies its layer.
@@ -121,7 +105,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const leave = names.filter((name) => layers[name].present === false && !neverCame(seen(name))).reverse();
   let last: After = [];
   for (const name of [...names.filter((name) => layers[name].present !== false), ...leave]) {
-    const layer = special[name]?.(last) ?? then(name, last);
+    const layer = (special[name] ?? step(name))(last);
     applied.set(name, layer);
     last = [layer];
   }
@@ -144,17 +128,14 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
 function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
   let dependsOn: pulumi.Resource[] = [];
-  for (const layer of Object.values(layers).reverse()) {
-    const { name } = layer;
-    dependsOn = [apply(host, leaving(layer), report.layers[name]!, { parent, dependsOn })];
-  }
+  for (const layer of Object.values(layers).reverse())
+    dependsOn = [apply(host, leaving(layer), report.layers[layer.name]!, { parent, dependsOn })];
   return dependsOn[0]!;
 }
 
 /**
- * Declares the one layer that waits for Cloudflare: from its apply on, nginx trusts the client certificate that
- * Cloudflare presents, and no former one. `presents` resolves when Cloudflare presents the certificate of this id for
- * every name of the host; it is called in `up` only, and only where the host still trusts another CA.
+ * Declares the one layer that waits for Cloudflare. `presents` resolves when Cloudflare presents the certificate of this
+ * id for every name of the host; it is called in `up` only, and only where the host still trusts another CA.
  */
 export function declareClientCa(
   { host, report, component }: DeclaredHost,
@@ -174,7 +155,6 @@ export function declareClientCa(
   return apply(host, layer, seen, { parent: component, dependsOn: resources });
 }
 
-/** In `up` only, once `last` are all made. */
 export function summary(settings: Settings, last: readonly (pulumi.Resource | undefined)[]): void {
   if (pulumi.runtime.isDryRun()) return;
   pulumi.all(last.flatMap((one) => (one === undefined ? [] : [one.urn]))).apply(() => {

@@ -1,31 +1,29 @@
 /** What a layer's first apply does on a host, in one line each: preview prints it before the first `up`. Pure. */
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
-import { servedSites, sitesOf, sourceSets } from "../config/derived.ts";
+import { type SiteHook, servedSites, sitesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { accountsOf } from "./egress/egress.ts";
 import { type HostLayers, type LayerName, layerNames } from "./index.ts";
+import { portsOf } from "./kit.ts";
 import { packagesOf } from "./packages/packages.ts";
 import { paths, receiverUser, units } from "./paths.ts";
 import { routingTable } from "./routing/routing.ts";
 
-type Line = (settings: Settings, host: Host) => string;
-
-const portsOf = (settings: Settings): string => {
-  const ports = sourceSets(settings).map(({ port }) => port);
-  return `${ports.length === 1 ? "port" : "ports"} ${ports.join(", ")}`;
-};
-const sitesAs = (settings: Settings, text: (hook: ReturnType<typeof sitesOf>[number]) => string): string =>
+const sitesAs = (settings: Settings, text: (hook: SiteHook) => string): string =>
   sitesOf(settings).map(text).join(", ");
 
-const lines: Readonly<Record<LayerName, Line>> = {
+const namesServed = (settings: Settings): string =>
+  ["hooks", ...servedSites(settings).map(({ hostname }) => hostname)].join(" and ");
+
+const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => string>> = {
   packages: (settings) => `installs what is missing of ${packagesOf(settings).join(", ")}`,
   "origin-key": () => "makes the origin certificate's private key, which stays on the host",
   "origin-certificate": (_, { hostname }) => `installs the origin certificate for ${hostname}`,
   secrets: ({ hooks }) => `encrypts the secrets of ${hooks.map(({ name }) => name).join(", ")} with the host's key`,
   "receiver-program": () => `installs ${paths.receiver}`,
   receiver: (settings) =>
-    `makes the account ${receiverUser} and starts ${units.receiver} on loopback, ${portsOf(settings)}`,
+    `makes the account ${receiverUser} and starts ${units.receiver} on loopback (${portsOf(settings)})`,
   "builder-program": () => `installs ${paths.builder}`,
   "reporter-program": () => `installs ${paths.reporter}`,
   egress: (settings) =>
@@ -34,9 +32,7 @@ const lines: Readonly<Record<LayerName, Line>> = {
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
   routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
   proxy: (settings, { originPort }) =>
-    `starts an nginx of its own on port ${originPort} for hooks${servedSites(settings)
-      .map(({ hostname }) => ` and ${hostname}`)
-      .join("")}; another nginx stays as it is`,
+    `starts an nginx of its own on port ${originPort} for ${namesServed(settings)}; another nginx stays as it is`,
   firewall: (_, { originPort }) => `admits Cloudflare alone to TCP port ${originPort}; other ports stay as they are`,
   guard: () => `starts ${units.guardTimer}, which checks all of this every minute`,
   "client-ca": () => "has nginx trust the client certificate that Cloudflare presents, and no former one",
@@ -47,8 +43,6 @@ export function firstApply(settings: Settings, host: Host, layers: HostLayers, r
   const names = layerNames(layers).filter((name) => layers[name].present !== false && neverCame(report.layers[name]!));
   if (names.length === 0) return undefined;
   const width = Math.max(...names.map((name) => name.length)) + 2;
-  const files = (count: number) => (count === 0 ? "" : ` (${count} ${count === 1 ? "file" : "files"})`);
-  const text = (name: LayerName) =>
-    `  ${name.padEnd(width)}${lines[name](settings, host)}${files(layers[name].files.length)}`;
+  const text = (name: LayerName) => `  ${name.padEnd(width)}${lines[name](settings, host)}`;
   return [`${host.name}: \`up\` adds these layers:`, ...names.map(text)].join("\n");
 }

@@ -19,13 +19,10 @@ import { routingLayer } from "./routing/routing.ts";
 import { secretsLayer } from "./secrets/secrets.ts";
 import { siteLayer } from "./site/site.ts";
 
-/** Public texts that other layers make. */
+/** Public texts that other layers make: PEMs of origin certificate and client CA, and the programs that the hosts need. */
 export type Made = {
-  /** PEM of the origin certificate. */
   readonly certificate: string;
-  /** PEM of the CA of the client certificate that Cloudflare presents. */
   readonly clientCaPem: string;
-  /** Those that the hosts need. */
   readonly programs: { readonly [program in Program]?: Pick<Bundle, "sha256"> };
 };
 

@@ -1,7 +1,10 @@
-/** What the renderers of the host layers share: files, facts, layers, and the texts that lie beside each renderer. Pure. */
+/** What the renderers of the host layers share: files, facts, layers, sandboxes. Pure. */
 import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
+import type { Probed } from "../apply/manifest.ts";
 import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
+import { sourceSets } from "../config/derived.ts";
+import type { Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
 
 export { textBeside } from "../apply/shell.ts";
@@ -12,10 +15,13 @@ export type Values = Readonly<Record<string, Value>>;
 export const file = (
   path: HostFile["path"],
   text: string,
-  more: Partial<Pick<HostFile, "mode" | "owner" | "check">> = {},
+  more: Partial<Pick<HostFile, "mode" | "check">> = {},
 ): HostFile => ({ path, text, mode: "0644", owner: "root:root", ...more });
 
-/** A shell program that runs on the host: 0755, checked by the host's own shell. */
+export const jsonFile = (path: HostFile["path"], value: unknown): HostFile =>
+  file(path, `${JSON.stringify(value, null, 2)}\n`);
+
+/** A shell program, checked by the host's own shell. */
 export const program = (path: HostFile["path"], text: string): HostFile =>
   file(path, text, { mode: "0755", check: 'sh -n "$1"' });
 
@@ -40,7 +46,11 @@ export const unitWord = (value: string): string => word(value, "a unit").replace
 /** One word of an nginx directive. nginx has no way to write a dollar sign. */
 export const nginxWord = (value: string): string => word(value, "nginx's configuration");
 
-/** "pushgate-guard.timer is: enabled active" */
+export const portsOf = (settings: Pick<Settings, "hooks">): string =>
+  sourceSets(settings)
+    .map(({ port }) => port)
+    .join(", ");
+
 export const enabledAndActive = (unit: string): HostFact => ({
   name: `${unit} is`,
   read: `echo "$(systemctl is-enabled ${unit} 2>/dev/null) $(systemctl is-active ${unit})"`,
@@ -48,7 +58,20 @@ export const enabledAndActive = (unit: string): HostFact => ({
   about: unit,
 });
 
-/** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables in single quotes. */
+/** Path, mode and owner as `stat` prints them. */
+export type Folder = readonly [path: string, mode: string, owner: string];
+
+export const foldersFact = (name: string, folders: readonly Folder[]): HostFact => ({
+  name,
+  read: `modes ${folders.map(([path]) => path).join(" ")}`,
+  want: folders.map((folder) => folder.join(" ")).join("\n"),
+});
+
+/** systemd-tmpfiles makes the folders at boot and in an apply. */
+export const tmpfilesOf = (folders: readonly Folder[]): string =>
+  folders.map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`).join("");
+
+/** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables. */
 export const layerScript = (base: string, layer: string, values: Values = {}, shared: readonly string[] = []): string =>
   [
     variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, ...values }),
@@ -63,17 +86,13 @@ type Parts = Partial<HostLayer> & {
   readonly shared?: readonly string[];
 };
 
-/**
- * A layer whose steps are the functions of `layerScript`. It owns its files and the drop-ins of its units, and nothing
- * else unless `parts` says so.
- */
+/** A layer whose steps are the functions of `layerScript`. It owns its files and the drop-ins of its units, unless told. */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
-  const script = layerScript(base, name, values, shared);
   const owned = (parts.files ?? []).map(({ path }) => path);
   const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));
   return {
     name,
-    script,
+    script: layerScript(base, name, values, shared),
     files: [],
     owns: [...owned, ...dropIns(...unitNames)],
     activate: "activate",
@@ -84,12 +103,14 @@ export function layerOf(base: string, name: string, { values, shared, ...parts }
   };
 }
 
-/** A layer of one oneshot unit that places something in the kernel: oneshot.sh. */
-export const oneshotLayer = (
-  base: string,
-  name: string,
-  parts: Parts & { readonly values: { readonly unit: string; readonly needs: string } },
-): HostLayer => layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
+/** For oneshot.sh. */
+export const oneshotLayer = (base: string, name: string, parts: Parts): HostLayer =>
+  layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
+
+/** What the probe asks for preflight, and for no layer. */
+export const question = (name: string, script: string, facts: Probed["facts"]): Probed => ({
+  ...{ name, script, facts, files: [], owns: [] },
+});
 
 /** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
 export const dropIns = (...names: readonly string[]): string[] =>
@@ -117,3 +138,29 @@ export function template(base: string, name: string, values: Values = {}): strin
   if (unused.size > 0) throw new Error(`${name} has no place for ${[...unused].join(", ")}`);
   return text;
 }
+
+const compiling = (reason: string): string => `${reason}\nMemoryDenyWriteExecute=no`;
+const notCompiling = "MemoryDenyWriteExecute=yes";
+/** Whether each program may map memory that is writable and executable, and why. */
+const memory = {
+  ...{ agent: notCompiling, helper: notCompiling, nginx: notCompiling },
+  node: compiling('# Node compiles code while it runs: with "yes" it dies at start.'),
+  generator: compiling("# WebAssembly and Node, which a site may have run in a build, compile code while they run."),
+};
+
+/**
+ * The sandbox of what handles data of foreign origin, and of the builder's helpers, which root runs; network, memory and
+ * folders are in each unit. `denied`: a comment on the system calls that fail.
+ * No prefix drop-in (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of each
+ * apply, which could then not write to /etc (measured on systemd 257).
+ */
+export const sandbox = (program: keyof typeof memory, denied = ""): string =>
+  template(import.meta.url, "sandbox/program.conf", {
+    compiling: memory[program],
+    isolation: program === "helper" ? "PrivateNetwork=yes\nIPAddressDeny=any" : "PrivateUsers=yes",
+    denied,
+  }).trimEnd();
+
+/** Of the oneshots that place tables, rules and routes as root. `families`, `kernel`: what one of them has in addition. */
+export const oneshotSandbox = (families = "", kernel = ""): string =>
+  template(import.meta.url, "sandbox/oneshot.conf", { families, kernel }).trimEnd();

@@ -1,6 +1,3 @@
-# shellcheck shell=sh
-# Who besides root can change what a path leads to.
-
 # Each file, link and folder on the way to path $1 that an account other than root can write or exchange.
 written_by_others() {
   way='' rest=$1 links=0
@@ -18,8 +15,8 @@ written_by_others() {
   done
 }
 
-# Prints the account as which folder $1 is opened: root, or the one account that can exchange what is on the way to it.
-# Where several can, one of them could lead another to a folder that it may not read: prints which folder they can write.
+# The account as which folder $1 is opened: root, or the one account that can exchange what is on the way to it. Where
+# several can, one could lead another to a folder that it may not read: prints which folder they can write.
 opener_of() {
   opener=root
   for folder in $(written_by_others "${1%/*}"); do

@@ -40,8 +40,11 @@ export async function hostState(host: Host): Promise<HostState> {
   const outputs = await Promise.all(
     commands.map(async (command) => [command, (await host.inside(command, { check: false })).stdout] as const),
   );
+  const etc = await host.snapshotEtc();
+  // What the account tools keep of /etc/passwd and the others before a change.
+  for (const name of ["passwd", "group", "shadow", "gshadow"]) delete etc[`${name}-`];
   return {
-    etc: await host.snapshotEtc(),
+    etc,
     local: await host.snapshot("/usr/local"),
     outputs: Object.fromEntries(outputs),
     named: (await host.read(`{ ${named}; } | sort`)).split("\n").filter(Boolean),

@@ -27,8 +27,8 @@ test.for([
     .map(({ script, activate, reactivate = ":", retire, facts }) =>
       // One text for each layer, as starting shellcheck costs more than its work.
       [
-        // SC2317: apply.sh calls the steps.
-        "# shellcheck disable=SC2034,SC2317",
+        // SC2016: `quote` puts values into single quotes. SC2317: apply.sh calls the steps.
+        "# shellcheck disable=SC2016,SC2034,SC2317",
         // apply.sh sets it in the environment of `activate`.
         "changed=",
         script,

@@ -31,7 +31,7 @@ const hostLayers: readonly Area[] = [
   hostLayer("packages", ["packages"], ["packages"]),
   hostLayer("programs", ["programs"], ["programs"]),
   hostLayer("proxy", ["proxy"], ["proxy", "proxy-shell", "website"]),
-  hostLayer("receiver", ["receiver", "sandbox", "sandbox.ts"], ["receiver"]),
+  hostLayer("receiver", ["receiver", "sandbox"], ["receiver"]),
   hostLayer("routing", ["routing"], ["routing"]),
   hostLayer("secrets", ["secrets"], ["secrets"]),
   hostLayer("site", ["site"], ["site"]),

@@ -87,8 +87,8 @@ export const byHand: readonly ByHand[] = [
     ["[0] // () } @units;", "[0] // () } ();"],
     ["map { packed($_) } @ARGV;", "();"],
     ['print "could not look: @_\\n"; exit 2', 'print "could not look: @_\\n"; exit 0'],
-    ["exit($open ? 5 : $unproven ? 4", "exit($open ? 5 : $unproven ? 3"],
-    ["exit($open ? 5 : $unproven", "exit($open ? 3 : $unproven"],
+    ["exit($open ? 5 : @unproven ? 4", "exit($open ? 5 : @unproven ? 3"],
+    ["exit($open ? 5 : @unproven", "exit($open ? 3 : @unproven"],
   ]),
   ...within("infra/host/egress/egress.sh", "test/infra/host/egress.test.ts", [
     ["text=$(table) || exit 1", "text=$(table)"],
@@ -114,7 +114,7 @@ export const byHand: readonly ByHand[] = [
     ['-gt "$least" ] ||', "-ge 0 ] ||"],
     ['  chmod 0700 "$credentials"\n', ""],
     ['[ -n "$current" ] ||', "true ||"],
-    ['case $arrived in *" $name "*) ;;', "case $arrived in *) ;;"],
+    ['among "$name" "$arrived" ||', "true ||"],
     ['if [ ! -s "$salt" ]; then', "if true; then"],
     ['--name="${name##*.}" "$credentials', '"$credentials'],
   ]),
@@ -129,10 +129,13 @@ export const byHand: readonly ByHand[] = [
     ['[ -z "$fresh" ] || break', "return 0"],
     ['kill -0 "$worker" 2>/dev/null && return 0', "return 0"],
     // Facts.
-    ['NeedDaemonReload --value "$service")" = no ]', 'NeedDaemonReload --value "$service")" != never ]'],
-    ['"$start" "$key")" ]', '"$start")" ]'],
+    ['started_after "$service" "$start" "$key"', 'started_after "$service" "$start"'],
     ['"$client_ca" "$settled_ca" "$settled_line")', '"$client_ca")'],
     ['[ $((booted + ticks / $(getconf CLK_TCK) + 1)) -ge "$newest" ]', "true"],
+  ]),
+  ...within("infra/host/common.sh", "test/infra/host/proxy-shell.test.ts", [
+    ['NeedDaemonReload --value "$1")" = no ]', 'NeedDaemonReload --value "$1")" != never ]'],
+    ['-ge "$(newest "$own" "$@")" ]', '-ge "$(newest "$@")" ]'],
   ]),
   ...within("infra/host/proxy/check.sh", "test/infra/host/proxy-shell.test.ts", [
     ["$staged&|", "&|"],
@@ -159,7 +162,7 @@ export const byHand: readonly ByHand[] = [
   ...within("infra/host/programs/layer.sh", "test/infra/host/programs.test.ts", [
     ["sha256sum -c --status - || {", "true || {"],
     ["  prune\n  chown", "  chown"],
-    ['mv -fT "$path.new" "$path"', ":"],
+    ['replace "$path"', ":"],
   ]),
   ...within("infra/host/site/layer.sh", "test/infra/host/site.test.ts", [
     ['[ "$found" = fit ] || {', "true || {"],

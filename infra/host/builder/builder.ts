@@ -1,23 +1,20 @@
 /**
- * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes;
- * the .path unit that starts it; the timers that have it compare the site with its repository, and build it by a schedule;
- * the generator's units (generator.ts), and the reporter's (reporter.ts). The site layer starts the .path unit and the timers once the
- * web root is a link to a release.
+ * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes,
+ * what starts it, the generator's units and the reporter's. The site layer starts a site's target once there is a web root.
  */
 import { shares } from "../../../service/builder/build/disk.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { call } from "../../apply/shell.ts";
 import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings } from "../../config/settings.ts";
-import { dropIns, file, instanceFile, layerOf, program, textBeside, unitFile, unitWord, type Values } from "../kit.ts";
+import * as kit from "../kit.ts";
 import { builderUser, generatorUser, paths, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
-import { sandbox } from "../sandbox.ts";
 import { loadCredential } from "../secrets/secrets.ts";
-import { commonFolders, type Folder, foldersOf, tmpfilesOf } from "./folders.ts";
+import { commonFolders, foldersOf } from "./folders.ts";
 import {
   contentProgram,
   generatorResults,
@@ -29,10 +26,9 @@ import {
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
-const { spool, requests, rootRequests, reports } = paths;
+const { spool, requests, rootRequests, reports, sites } = paths;
 
 const MiB = 1 << 20;
-
 const settingsPath = (hook: string) => `${paths.builderSettings}/${hook}.json` as const;
 const agentPath = (hook: string) => `/run/pushgate-agent-${hook}/socket` as const;
 const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known_hosts` as const;
@@ -41,26 +37,21 @@ const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known
 const defaultPaths = (folder?: string): string[] =>
   buildPaths.map((path) => (folder === undefined || path === ".gitmodules" ? path : `${folder}/${path}`));
 
-/** What `service/builder` reads. */
 export function builderSettings(hook: SiteHook): BuilderSettings {
   const { name, repository, branch, site, setsStatus = false } = hook;
-  const { content, folder, folders, submodules, reconcileMinutes } = site;
+  const { content, folder, folders, assets, submodules, reconcileMinutes } = site;
   const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
-    hook: name,
-    repository,
-    branch,
+    ...{ hook: name, repository, branch },
     spool: `${spool}/${name}`,
     requests: `${requests}/${name}`,
     rootRequests: `${rootRequests}/${name}`,
-    site: `${paths.sites}/${name}`,
+    site: `${sites}/${name}`,
     ...(content !== undefined && { content }),
     ...(folder !== undefined && { folder }),
     paths: site.paths ?? defaultPaths(folder),
     folders: Object.keys(folders),
-    assets: site.assets,
-    submodules,
-    reconcileMinutes,
+    ...{ assets, submodules, reconcileMinutes },
     ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
     ...(isReported(hook) && {
       reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
@@ -76,7 +67,6 @@ const leastMemoryMiB = 512;
 /** What the target of every site starts. */
 const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
 
-/** What the target of this site starts in addition. */
 const moreMembers = (hook: SiteHook) => [
   ...(hook.site.schedule === undefined ? [] : [units.scheduleTimer]),
   ...(isReported(hook) ? [units.reportPath] : []),
@@ -84,47 +74,36 @@ const moreMembers = (hook: SiteHook) => [
 
 /** The units that are alike for all sites. systemd replaces %i by the hook's name. */
 function templates(): HostFile[] {
-  const unit = (name: string, values: Values, from = name) =>
-    unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
+  const unit = (name: string, values: kit.Values, from = name) =>
+    kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
+  const denied =
+    "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.";
   const path = units.buildPath("%i");
-  const request = { rootRequests, path, sandbox: sandbox("helper") };
+  const request = { rootRequests, path, sandbox: kit.sandbox("helper") };
+  const reconciled = { request: "tick", requests: "a comparison of %i with its repository" };
+  const scheduled = { request: "schedule", requests: "a build of %i although no commit is new" };
   return [
-    unitFile(import.meta.url, units.site(), { members: members.map((member) => member("%i")) }),
+    kit.unitFile(import.meta.url, units.site(), { members: members.map((member) => member("%i")) }),
     unit(units.build(), {
-      egress: units.egress,
-      egressProgram: `${paths.lib}/egress`,
-      program: paths.builder,
-      settings: settingsPath("%i"),
+      ...{ egress: units.egress, egressProgram: `${paths.lib}/egress` },
+      ...{ program: paths.builder, settings: settingsPath("%i"), spoolGroup, spool, requests, rootRequests, sites },
       sockets: [units.generatorSocket("%i"), units.stopSocket("%i")],
       generator: units.generator("%i", "*"),
-      ...{ spoolGroup, spool, requests, rootRequests, sites: paths.sites },
-      sandbox: sandbox(
-        "node",
-        "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.",
-      ),
+      sandbox: kit.sandbox("node", denied),
     }),
-    unit(units.buildPath(), {
-      ...{ spool, requests, rootRequests, sites: paths.sites, timer: units.reconcileTimer("%i") },
-    }),
+    unit(units.buildPath(), { spool, requests, rootRequests, sites, timer: units.reconcileTimer("%i") }),
     unit(units.reconcileTimer(), {}),
-    unit(units.reconcile(), { ...request, request: "tick", requests: "a comparison of %i with its repository" }),
+    unit(units.reconcile(), { ...request, ...reconciled }),
     unit(units.scheduleTimer(), {}),
-    unit(
-      units.schedule(),
-      { ...request, request: "schedule", requests: "a build of %i although no commit is new" },
-      units.reconcile(),
-    ),
+    unit(units.schedule(), { ...request, ...scheduled }, units.reconcile()),
     // Keeps the deploy key from the processes that git starts and from the one that reads what the generator wrote.
     unit(units.agent(), {
-      deployKey: loadCredential("%i", "deployKey"),
-      socket: agentPath("%i"),
-      sandbox: sandbox("agent"),
+      ...{ deployKey: loadCredential("%i", "deployKey"), socket: agentPath("%i"), sandbox: kit.sandbox("agent") },
     }),
-    unitFile(import.meta.url, units.content(), { root: generatorRoot, sandbox: sandbox("helper") }),
+    kit.unitFile(import.meta.url, units.content(), { root: generatorRoot, sandbox: kit.sandbox("helper") }),
   ];
 }
 
-/** The files of one hook. */
 function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const { name, repository, site } = hook;
   const { reconcileMinutes, schedule, content, knownHosts, limits } = site;
@@ -132,19 +111,19 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const ofSsh = repositoryOf(repository).ssh;
   const memoryMiB = Math.max(limits.memoryMiB, leastMemoryMiB);
   const ofReports = `${reports}/${name}`;
+  const opensReports = [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`];
   const agent = units.agent(name);
+  const find = (path: string) => `${contentProgram} find ${kit.unitWord(path)} ${generatorRoot}${noteOfContent(name)}`;
   return [
-    file(settingsPath(name), `${JSON.stringify(builderSettings(hook), null, 2)}\n`),
-    ...(ofSsh ? [file(knownHostsPath(name), `${knownHosts.join("\n")}\n`)] : []),
-    ...instanceFile(units.site(name), more.length === 0 ? [] : ["[Unit]", `Wants=${more.join(" ")}`]),
-    ...instanceFile(agent, ofSsh ? ["[Service]", `User=${builderUser(name)}`] : []),
-    ...instanceFile(units.build(name), [
+    kit.jsonFile(settingsPath(name), builderSettings(hook)),
+    ...(ofSsh ? [kit.file(knownHostsPath(name), `${knownHosts.join("\n")}\n`)] : []),
+    ...kit.instanceFile(units.site(name), more.length === 0 ? [] : ["[Unit]", `Wants=${more.join(" ")}`]),
+    ...kit.instanceFile(agent, ofSsh ? ["[Service]", `User=${builderUser(name)}`] : []),
+    ...kit.instanceFile(units.build(name), [
       ...(ofSsh ? ["[Unit]", `Wants=${agent}`] : []),
       "[Service]",
       `User=${builderUser(name)}`,
-      ...(isReported(hook)
-        ? [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`]
-        : []),
+      ...(isReported(hook) ? opensReports : []),
       `CPUQuota=${limits.cpuPercent}%`,
       `MemoryMax=${memoryMiB}M`,
       `TasksMax=${limits.tasks}`,
@@ -152,54 +131,36 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
       `LimitDATA=${2 * memoryMiB}M`,
       `LimitFSIZE=${shares.ofSite * limits.releaseMiB}M`,
     ]),
-    ...instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
-    ...instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
-    ...instanceFile(
-      units.content(name),
-      content === undefined
-        ? []
-        : ["[Service]", `ExecStart=${contentProgram} find ${unitWord(content)} ${generatorRoot}${noteOfContent(name)}`],
-    ),
+    ...kit.instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
+    ...kit.instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
+    ...kit.instanceFile(units.content(name), content === undefined ? [] : ["[Service]", `ExecStart=${find(content)}`]),
     ...(isReported(hook) ? reporterFiles(hook, host) : []),
     ...generatorFiles(hook),
   ];
 }
 
-/** The generator's units, and those with which the builder ends it. */
 function generatorFiles(hook: SiteHook): HostFile[] {
   const { name } = hook;
   const socket = { target: units.site(name), hook: name, socket: generatorSocketPath(name), user: builderUser(name) };
-  const stop = { hook: name, sites: paths.sites, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
+  const stop = { hook: name, sites, generator: units.generator(name, "*"), sandbox: kit.sandbox("helper") };
   return [
-    unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
+    kit.unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
     generatorService(hook),
-    unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
-    unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
+    kit.unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
+    kit.unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
   ];
 }
 
-const contentScript = (): string =>
-  ["#!/bin/sh", textBeside(import.meta.url, "../others.sh"), textBeside(import.meta.url, "content.sh")].join("\n");
-
-function factsOf(sites: readonly SiteHook[]): HostFact[] {
-  const generators = new Map(
-    sites.map((hook) => {
-      const [path, version] = [generator.program(hook), generator.version(hook)];
-      return [`${path} ${version.minimum}`, { ...version, path, user: generatorUser(hook.name) }];
-    }),
-  );
-  const folders = (name: string, all: readonly Folder[]): HostFact => ({
-    name,
-    read: `modes ${all.map(([path]) => path).join(" ")}`,
-    want: all.map((folder) => folder.join(" ")).join("\n"),
-  });
+function factsOf(hooks: readonly SiteHook[]): HostFact[] {
+  const version = (hook: SiteHook): HostFact => {
+    const [path, { minimum, found, advice }] = [generator.program(hook), generator.version(hook)];
+    const read = call("generator_version", path, minimum, generatorUser(hook.name), found, advice);
+    return { name: `${path} is`, read, want: `${minimum} or later` };
+  };
+  const versions = new Map(hooks.map(version).map((fact) => [fact.name + fact.want, fact]));
   return [
-    ...[...generators.values()].map(({ path, minimum, found, advice, user }) => ({
-      name: `${path} is`,
-      read: call("generator_version", path, minimum, user, found, advice),
-      want: `${minimum} or later`,
-    })),
-    ...sites.map((hook) => ({
+    ...versions.values(),
+    ...hooks.map((hook) => ({
       name: `units of ${units.site(hook.name)} that are not active`,
       read: call("not_active", ...[units.site, ...members, ...moreMembers(hook)].map((unit) => unit(hook.name))),
       want: "none",
@@ -209,45 +170,34 @@ function factsOf(sites: readonly SiteHook[]): HostFact[] {
       read: call("stale", "pushgate-*@*", units.generatorSocket("*"), units.stopSocket("*")),
       want: "none",
     },
-    folders("the builder's folders", commonFolders(sites)),
+    kit.foldersFact("the builder's folders", commonFolders(hooks)),
     // A fact for each site: a host's answer is cut at 2 KiB, which the folders of six sites exceed.
-    ...sites.map((hook) => folders(`the builder's folders of ${hook.name}`, foldersOf(hook))),
-    {
-      name: `group ${spoolGroup}, by which the builder takes deliveries`,
-      read: `getent group ${spoolGroup} >/dev/null && echo there`,
-      want: "there",
-    },
+    ...hooks.map((hook) => kit.foldersFact(`the builder's folders of ${hook.name}`, foldersOf(hook))),
   ];
 }
 
-export function builderLayer(settings: Settings, host: Pick<Host, "name">): HostLayer {
-  const sites = sitesOf(settings);
+export function builderLayer(settings: Settings, host: Pick<Host, "name">) {
+  const hooks = sitesOf(settings);
+  const contentScript = ["../others.sh", "content.sh"].map((name) => kit.textBeside(import.meta.url, name));
   const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
-  return layerOf(import.meta.url, "builder", {
+  return kit.layerOf(import.meta.url, "builder", {
     shared: ["others.sh"],
     values: {
-      spool,
-      requests,
-      rootRequests,
-      sites: paths.sites,
-      generator: paths.generator,
-      reports,
-      tmpfiles: paths.builderTmpfiles,
+      ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator },
+      ...{ tmpfiles: paths.builderTmpfiles, siteTarget: units.site("%i"), timer: units.scheduleTimer("%i") },
       hooks: namesOf(settings.hooks),
-      built: namesOf(sites),
-      reported: namesOf(sites.filter(isReported)),
-      scheduled: namesOf(sites.filter(({ site: { schedule } }) => schedule !== undefined)),
-      writers: sites.flatMap(({ site: { writers } }) => writers ?? []),
-      siteTarget: units.site("%i"),
-      timer: units.scheduleTimer("%i"),
+      built: namesOf(hooks),
+      reported: namesOf(hooks.filter(isReported)),
+      scheduled: namesOf(hooks.filter(({ site }) => site.schedule !== undefined)),
+      writers: hooks.flatMap(({ site }) => site.writers ?? []),
       all: ["pushgate-*@%i.*", units.generatorSocket("%i"), units.stopSocket("%i"), units.generator("%i", "*")],
     },
     files: [
-      file(paths.builderTmpfiles, tmpfilesOf(sites)),
-      program(contentProgram, contentScript()),
+      kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
+      kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n")),
       ...templates(),
       ...reporterTemplates(),
-      ...sites.flatMap((hook) => filesOf(hook, host)),
+      ...hooks.flatMap((hook) => filesOf(hook, host)),
     ],
     owns: [
       paths.builderTmpfiles,
@@ -255,11 +205,11 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">): Host
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
-      ...dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-stop-*"),
+      ...kit.dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-stop-*"),
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
       ...[units.generatorSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
     ],
-    facts: factsOf(sites),
+    facts: factsOf(hooks),
     timeout: 90,
   });
 }

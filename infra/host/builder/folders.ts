@@ -1,17 +1,14 @@
 /** The builder's folders on a host, with mode and owner. */
 import { isReported, type SiteHook } from "../../config/derived.ts";
+import type { Folder } from "../kit.ts";
 import { builderUser, paths, reporterUser } from "../paths.ts";
 import { generatorResults, generatorRoot } from "./generator.ts";
 
-const { requests, rootRequests, reports } = paths;
+const { requests, rootRequests, reports, sites: sitesFolder, generator } = paths;
 
-/** Path, mode and owner as `stat` prints them. */
-export type Folder = readonly [path: string, mode: string, owner: string];
-
-/** Of all sites. */
 export const commonFolders = (sites: readonly SiteHook[]): Folder[] =>
   [
-    ...[requests, rootRequests, paths.sites, paths.generator, generatorRoot, generatorResults],
+    ...[requests, rootRequests, sitesFolder, generator, generatorRoot, generatorResults],
     ...(sites.some(isReported) ? [reports] : []),
   ].map((path) => [path, "755", "root:root"]);
 
@@ -20,28 +17,18 @@ export const commonFolders = (sites: readonly SiteHook[]): Folder[] =>
  * only root and the builder can. Root's requests have a folder of their own: the builder removes them, no member enters.
  */
 export function foldersOf(hook: SiteHook): Folder[] {
-  const {
-    name,
-    site: { writers },
-  } = hook;
+  const { name, site } = hook;
   const builder = builderUser(name);
   const owner = `${builder}:${builder}`;
   return [
-    writers === undefined
+    site.writers === undefined
       ? [`${requests}/${name}`, "700", owner]
-      : [`${requests}/${name}`, "1730", `${builder}:${writers}`],
+      : [`${requests}/${name}`, "1730", `${builder}:${site.writers}`],
     [`${rootRequests}/${name}`, "770", `root:${builder}`],
-    [`${paths.sites}/${name}`, "755", owner],
-    [`${paths.sites}/${name}/work`, "700", owner],
+    [`${sitesFolder}/${name}`, "755", owner],
+    [`${sitesFolder}/${name}/work`, "700", owner],
     // Root writes there how a build ended.
     [`${generatorResults}/${name}`, "755", "root:root"],
     ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
   ];
 }
-
-const tmpfilesLine = ([path, mode, owner]: Folder): string =>
-  `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`;
-
-/** What systemd-tmpfiles makes at boot and in an apply. */
-export const tmpfilesOf = (sites: readonly SiteHook[]): string =>
-  [...commonFolders(sites), ...sites.flatMap(foldersOf)].map(tmpfilesLine).join("");

@@ -6,21 +6,18 @@
  *   root writes when no process of the unit is left.
  * - Its root is an empty folder with the distribution, the clone and the content mounted read-only: a generator may publish any
  *   absolute path that a site's configuration names, and so finds no other file of the host.
- * - systemd mounts the content by its path. Before each build root finds the folder that this path should lead to.
  * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { endOfFolders, statsName } from "../../../service/builder/build/content.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
-import { unitFile, unitWord } from "../kit.ts";
+import { sandbox, unitFile, unitWord } from "../kit.ts";
 import { generatorUser, paths, units } from "../paths.ts";
-import { sandbox } from "../sandbox.ts";
 import * as generator from "./hugo.ts";
 
 /** Folders in the unit's root; pushgate-generator@.service mounts them. */
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
-/** Where the site is in the clone. */
 const sourceOf = (folder?: string): string => (folder === undefined ? inside.source : `${inside.source}/${folder}`);
 
 export const generatorRoot = `${paths.generator}/root` as const;
@@ -36,7 +33,7 @@ export const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
 const assigned = ([name, value]: [string, string]): string =>
   `Environment="${name}=${value.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
 
-/** What a build's programs and downloads need beside the distribution. */
+/** Beside the distribution. */
 const more = (hook: SiteHook): string[] => [
   ...(generator.program(hook).startsWith("/usr/") ? [] : [unitWord(generator.program(hook))]),
   ...(generator.runsPrograms(hook) ? ["-/etc/alternatives"] : []),
@@ -49,23 +46,22 @@ const network = `# ${units.egress} limits this to TLS to public addresses.\nRest
 /** The first line of the connection; service/builder/build/build.ts reads it. */
 const build = (id: string): string => `pushgate-generator build=${id}`;
 
-/** Lines of the unit for content outside the repository, or for that of the repository. */
-function linesOfContent(hook: SiteHook) {
-  const { name } = hook;
-  const { content, folder } = hook.site;
-  const program = unitWord(generator.program(hook));
+function linesOfContent({ name, site }: SiteHook) {
+  const { content, folder } = site;
+  const program = unitWord(generator.program({ site }));
   const folders = { ...inside, source: unitWord(sourceOf(folder)) };
-  if (content === undefined)
+  if (content === undefined) {
+    const mounts = generator.mountsCommand(program, folders).join(" ");
     return {
-      finding: "",
+      ...{ finding: "", content: "" },
       begin: [
         "# The generator then prints which folders are the content. If that fails, it gives the reason below.",
         "# One shell runs all three, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c 'echo "${build("$$INVOCATION_ID")}"; "$$@"; echo "${endOfFolders}"' sh ${generator.mountsCommand(program, folders).join(" ")}`,
+        `ExecStartPre=/bin/sh -c 'echo "${build("$$INVOCATION_ID")}"; "$$@"; echo "${endOfFolders}"' sh ${mounts}`,
       ].join("\n"),
       command: [program, ...generator.buildArguments({ ...folders, content: undefined })],
-      content: "",
     };
+  }
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
@@ -80,26 +76,21 @@ function linesOfContent(hook: SiteHook) {
 
 export function generatorService(hook: SiteHook): HostFile {
   const { name, site } = hook;
-  const { limits, folder, writers } = site;
+  const { folder, writers, content, limits } = site;
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
+  const opensGroup = writers !== undefined && content !== undefined;
   const values = {
     ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
     ...linesOfContent(hook),
-    source: unitWord(sourceOf(folder)),
-    stats: statsName,
-    environment: Object.entries(generator.environment(inside.cache, hook.site.hugo)).map(assigned).join("\n"),
-    user: generatorUser(name),
-    groups:
-      writers === undefined || site.content === undefined
-        ? ""
-        : `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`,
-    root: generatorRoot,
-    result: `${generatorResults}/${name}`,
-    work: `${paths.sites}/${name}/work`,
+    ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name), root: generatorRoot },
+    ...{ result: `${generatorResults}/${name}`, work: `${paths.sites}/${name}/work`, dataMiB: 2 * memoryMiB },
+    environment: Object.entries(generator.environment(inside.cache, site.hugo)).map(assigned).join("\n"),
+    groups: opensGroup
+      ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`
+      : "",
     more: more(hook)
       .map((path) => `BindReadOnlyPaths=${path}`)
       .join("\n"),
-    dataMiB: 2 * memoryMiB,
     network: generator.readsWeb(hook) ? network : noNetwork,
     sandbox: sandbox("generator"),
   };

@@ -2,11 +2,8 @@
 import type { SiteHook } from "../../config/derived.ts";
 
 type Site = Pick<SiteHook, "site">;
-
-type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & {
-  /** Outside the repository. */
-  readonly content?: string | undefined;
-};
+/** `content`: outside the repository. */
+type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & { readonly content?: string | undefined };
 
 /**
  * Flags and HUGO_ variables outrank the site's own configuration (tested with a site that opens both policies).
@@ -31,9 +28,7 @@ export const mountsCommand = (program: string, { source, destination, cache }: F
 /** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
 const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
 
-type Policies = Readonly<Record<"exec" | "http", readonly string[]>>;
-
-export const environment = (cache: string, { exec, http }: Policies): Readonly<Record<string, string>> => ({
+export const environment = (cache: string, { exec, http }: Pick<SiteHook["site"]["hugo"], "exec" | "http">) => ({
   HUGO_ENABLEGITINFO: "false",
   HUGO_ENVIRONMENT: "production",
   HUGO_RESOURCEDIR: `${cache}/resources`,
@@ -46,10 +41,7 @@ export const program = ({ site }: Site): string => site.hugo.path;
 /** Another program than the distribution's is the operator's to install. */
 export const packages = ({ site }: Site): string[] => (site.hugo.path === "/usr/bin/hugo" ? ["hugo"] : []);
 
-/** Whether the site's configuration lets a build read web addresses. */
 export const readsWeb = ({ site }: Site): boolean => site.hugo.http.length > 0;
-
-/** Whether it lets a build run programs. */
 export const runsPrograms = ({ site }: Site): boolean => site.hugo.exec.length > 0;
 
 /** The oldest version that builds the site, how `sed` finds the version in what Hugo prints, and what to do without it. */

@@ -1,20 +1,14 @@
-# shellcheck shell=sh disable=SC2154
 # The builder layer on the host. builder.ts lists its values.
-#
 # A change stops the sites' targets, has systemd read the files, and starts the targets that are enabled. A stop may end
 # a build and loses nothing: the .path unit starts the next one. The site layer enables the target of a new site.
 
 # The names of the folders in $1: each site has one, also a site whose files are gone.
-names_in() { [ ! -d "$1" ] || find "$1" -mindepth 1 -maxdepth 1 -type d -printf '%f\n'; }
+names_in() { find "$1" -mindepth 1 -maxdepth 1 -type d -printf '%f\n' 2>/dev/null || :; }
 
-# Whether hook $1 is none of those in $2.
-is_none_of() { case " $2 " in *" $1 "*) return 1 ;; esac }
-
-# Stops all units of hook $1. By their names: once the generator's files are gone, its units are no part of the target.
+# By their names: once the generator's files are gone, its units are no part of the target.
 stop_site() { of_site "$all" "$1" | xargs systemctl stop 2>/dev/null || :; }
 
-# Removes hook $1's builder.
-remove_builder() {
+remove_builder() { # hook
   stop_site "$1"
   systemctl disable --quiet "$(of_site "$siteTarget" "$1")" || :
   of_site "$all" "$1" | xargs systemctl reset-failed 2>/dev/null || :
@@ -39,25 +33,25 @@ activate() {
   # Before systemd reads the units again: a timer without its drop-in would fail.
   for site in $(names_in "$rootRequests"); do
     stop_site "$site"
-    is_none_of "$site" "$built" || continue
+    ! among "$site" "$built" || continue
     remove_builder "$site"
-    ! is_none_of "$site" "$hooks" || rmdir -- "$spool/$site" 2>/dev/null || :
+    among "$site" "$hooks" || rmdir -- "$spool/$site" 2>/dev/null || :
   done
   # Results that wait for a reporter that left, and when the timer of a schedule that left last elapsed.
   for site in $(names_in "$reports"); do
-    ! is_none_of "$site" "$reported" || rm -rf --one-file-system -- "${reports:?}/$site"
+    among "$site" "$reported" || rm -rf --one-file-system -- "${reports:?}/$site"
   done
-  [ ! -d "$reports" ] || rmdir --ignore-fail-on-non-empty "$reports"
+  remove_empty "$reports"
   forget_schedules "$scheduled"
   systemd-tmpfiles --create "$tmpfiles"
   start_enabled
 }
 
-# Removes systemd's note on when each schedule last elapsed, except of the hooks in $1.
+# systemd's notes, except of the hooks in $1.
 forget_schedules() {
   for file in $(of_site "/var/lib/systemd/timers/stamp-$timer" '*'); do
     name=${file##*@} name=${name%.timer}
-    ! is_none_of "$name" "$1" || rm -f -- "$file"
+    among "$name" "$1" || rm -f -- "$file"
   done
 }
 
@@ -71,13 +65,10 @@ retire() {
   for site in $(names_in "$rootRequests"); do remove_builder "$site"; done
   forget_schedules ''
   rm -rf --one-file-system -- "$requests" "$rootRequests" "$generator" "$reports" || exit 1
-  [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
+  remove_empty "$sites"
 }
 
-# Facts
-
-# The units $2... that are not active although target $1, which starts them, is enabled, or "none".
-not_active() {
+not_active() { # target that starts them while it is enabled, units
   target=$1 found=
   shift
   for unit; do systemctl is-active --quiet "$unit" || found="$found $unit"; done
@@ -85,10 +76,8 @@ not_active() {
   echo "${found:-none}"
 }
 
-# Prints whether the program at path $1 is of version $2 or later, which `sed` finds by $4 in what it prints; else also what
-# to do: $5. Runs it as account $3, which builds, or, before that account exists, as account 65534, which owns nothing:
-# never as root.
-generator_version() {
+# Runs the program as the account that builds, or, before that exists, as account 65534, which owns nothing: never as root.
+generator_version() { # path, least version, account, how sed finds the version, what to do
   others=$(written_by_others "$1" | head -n 1)
   [ -z "$others" ] || {
     echo "not root's alone: the account $(stat -c %U:%G -- "$others") can write $others; run chown root:root $others && chmod go-w $others"
@@ -106,10 +95,8 @@ generator_version() {
   fi
 }
 
-# The units among $@ whose files changed after systemd read them, or "none".
+# Units whose files changed after systemd read them.
 stale() {
   found=$(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
   echo "${found:-none}"
 }
-
-modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }

@@ -6,18 +6,16 @@ import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import type { Host } from "../../config/settings.ts";
-import { file, instanceFile, unitFile } from "../kit.ts";
+import { instanceFile, jsonFile, sandbox, unitFile } from "../kit.ts";
 import { paths, reporterUser, units } from "../paths.ts";
-import { sandbox } from "../sandbox.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 
 const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
 
 /** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
-function reporterSettings(
-  { name, gitHost, repository, setsStatus, site: { hostname, notify } }: SiteHook,
-  host: Pick<Host, "name">,
-): ReporterSettings {
+function reporterSettings(hook: SiteHook, host: Pick<Host, "name">): ReporterSettings {
+  const { name, gitHost, repository, setsStatus, site } = hook;
+  const { hostname, notify } = site;
   return {
     hook: name,
     folder: `${paths.reports}/${name}`,
@@ -27,17 +25,13 @@ function reporterSettings(
   };
 }
 
-/** The reporter's units, alike for all sites. */
 export function reporterTemplates(): HostFile[] {
   const values = { target: units.site("%i"), reports: paths.reports };
   return [
     unitFile(import.meta.url, units.reportPath(), values),
     unitFile(import.meta.url, units.report(), {
-      ...values,
-      egress: units.egress,
-      egressProgram: `${paths.lib}/egress`,
-      program: paths.reporter,
-      settings: settingsPath("%i"),
+      ...{ ...values, egress: units.egress, egressProgram: `${paths.lib}/egress` },
+      ...{ program: paths.reporter, settings: settingsPath("%i") },
       closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
       sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
     }),
@@ -45,16 +39,13 @@ export function reporterTemplates(): HostFile[] {
 }
 
 /** `hook` is one of those that `isReported`. */
-export function reporterFiles(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
-  const { name, setsStatus, site } = hook;
-  const kinds = [...(setsStatus ? (["status"] as const) : []), ...(site.notify ? (["notify"] as const) : [])];
-  return [
-    file(settingsPath(name), `${JSON.stringify(reporterSettings(hook, host), null, 2)}\n`),
-    ...instanceFile(units.report(name), [
-      "[Service]",
-      `User=${reporterUser(name)}`,
-      "# systemd gives these credentials to this unit alone. Neither the builder's account nor the generator's can read them.",
-      ...kinds.map((kind) => loadCredential(name, kind)),
-    ]),
-  ];
-}
+export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">): HostFile[] => [
+  jsonFile(settingsPath(hook.name), reporterSettings(hook, host)),
+  ...instanceFile(units.report(hook.name), [
+    "[Service]",
+    `User=${reporterUser(hook.name)}`,
+    "# systemd gives these credentials to this unit alone. Neither the builder's account nor the generator's can read them.",
+    ...(hook.setsStatus ? [loadCredential(hook.name, "status")] : []),
+    ...(hook.site.notify ? [loadCredential(hook.name, "notify")] : []),
+  ]),
+];

@@ -3,17 +3,14 @@
  * Cloudflare presents the former certificate for minutes more. So the proxy layer trusts the new CA before Cloudflare has
  * the certificate, and this layer once Cloudflare presents it. Most of the time both are the same.
  */
-import type { HostLayer } from "../../apply/layer.ts";
 import { file, layerOf } from "../kit.ts";
 import { units } from "../paths.ts";
 import { settledCa } from "../proxy/places.ts";
 
-/** `clientCaPem`: PEM of the CA whose client certificate Cloudflare presents. */
-export const clientCaLayer = (clientCaPem: string): HostLayer =>
+export const clientCaLayer = (clientCaPem: string) =>
   layerOf(import.meta.url, "client-ca", {
     values: { nginx: units.nginx },
     files: [
-      // nginx would not start with a file that is no certificate.
       file(settledCa.path, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
       file(settledCa.line, `ssl_trusted_certificate ${settledCa.path};\n`),
     ],

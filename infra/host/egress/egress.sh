@@ -26,24 +26,26 @@ resolvers() {
 }
 of() { printf '%s\n' "$servers" | sed -n "s/^$1 //p" | paste -sd , -; }
 
-# family word, set, ports, protocol
-allow() {
-  [ -z "$2" ] || [ -z "$3" ] || echo "    $1 daddr { $2 } $4 dport { $3 } accept"
+allow() { # family word, addresses, ports, protocol
+  [ -z "$2" ] || echo "    $1 daddr { $2 } $4 dport { $3 } accept"
 }
-names_of() { # IPv4 and IPv6 addresses of name servers
-  for protocol in udp tcp; do
-    allow ip "$1" 53 "$protocol"
-    allow ip6 "$2" 53 "$protocol"
-  done
-}
-public() { # ports
-  [ -z "$1" ] || echo "    ip daddr != @private4 tcp dport { $1 } accept
-    ip6 daddr != @private6 tcp dport { $1 } accept"
-}
-# Rejects at once: a build would wait for minutes for a connection without an answer.
-reject() {
-  echo "    meta l4proto tcp reject with tcp reset
-    reject with icmpx admin-prohibited"
+
+# The last two lines reject at once: a build would wait for minutes for a connection without an answer.
+chain() { # name, ports, IPv4 and IPv6 ranges beside the internet
+  echo "  chain $1 {"
+  if [ -n "$2" ]; then
+    for protocol in udp tcp; do
+      allow ip "$servers4" 53 "$protocol"
+      allow ip6 "$servers6" 53 "$protocol"
+    done
+    allow ip "$3" "$2" tcp
+    allow ip6 "$4" "$2" tcp
+    echo "    ip daddr != @private4 tcp dport { $2 } accept"
+    echo "    ip6 daddr != @private6 tcp dport { $2 } accept"
+  fi
+  echo "    meta l4proto tcp reject with tcp reset"
+  echo "    reject with icmpx admin-prohibited"
+  echo "  }"
 }
 
 jumps_of() { # chain, accounts
@@ -60,8 +62,7 @@ jumps_of() { # chain, accounts
 
 table() {
   servers=$(resolvers)
-  # Three chains use these lines. They are computed once.
-  names=$(names_of "$(of 4)" "$(of 6)")
+  servers4=$(of 4) servers6=$(of 6)
   jumps=$(jumps_of builder $builders && jumps_of generator $generators && jumps_of reporter $reporters) || return 1
   cat <<TABLE
 table inet pushgate_egress
@@ -77,25 +78,9 @@ table inet pushgate_egress {
     flags interval
     elements = { $private6 }
   }
-  chain builder {
-$names
-$(allow ip "$also4" "$ports" tcp)
-$(allow ip6 "$also6" "$ports" tcp)
-$(public "$ports")
-$(reject)
-  }
-  chain generator {
-${generator_ports:+$names}
-$(public "$generator_ports")
-$(reject)
-  }
-  chain reporter {
-${report_ports:+$names}
-$(allow ip "$also4" "$report_ports" tcp)
-$(allow ip6 "$also6" "$report_ports" tcp)
-$(public "$report_ports")
-$(reject)
-  }
+$(chain builder "$ports" "$also4" "$also6")
+$(chain generator "$generator_ports" '' '')
+$(chain reporter "$report_ports" "$also4" "$also6")
   chain output {
     type filter hook output priority filter; policy accept;
 $jumps

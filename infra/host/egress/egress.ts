@@ -1,24 +1,23 @@
 /**
  * Limits the network access of each site's accounts. On the internet, the builder reaches the git hosts' ports, and 443
  * for submodules; the reporter reaches the ports that results are sent to. Builder and reporter also reach name servers
- * and `site.egress`. The generator reaches nothing, or name servers and port 443 where a site reads web addresses. The layer makes the
- * accounts, then loads the table; the builder layer, whose units use the accounts, comes later.
+ * and `site.egress`. The generator reaches nothing, or name servers and port 443 where a site reads web addresses. The
+ * layer makes the accounts, then loads the table.
  */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import type { HostLayer } from "../../apply/layer.ts";
 import { call, quote } from "../../apply/shell.ts";
 import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
 import { readsWeb } from "../builder/hugo.ts";
 import { driftText } from "../firewall/firewall.ts";
-import { enabledAndActive, file, oneshotLayer, program, template, textBeside, unitFile } from "../kit.ts";
+import * as kit from "../kit.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
-import { oneshotSandbox } from "../sandbox.ts";
 
-const path = `${paths.lib}/egress` as const;
+const program = `${paths.lib}/egress` as const;
 
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
+const ascending = (ports: readonly number[]): string => listed(ports.toSorted((a, b) => a - b));
 
 /** Of each site: its builder's, its generator's, and its reporter's if its results leave the host. */
 export const accountsOf = (sites: readonly SiteHook[]): string[] =>
@@ -27,23 +26,26 @@ export const accountsOf = (sites: readonly SiteHook[]): string[] =>
 const reportersOf = (sites: readonly SiteHook[]): string[] =>
   sites.filter(isReported).map(({ name }) => reporterUser(name));
 
-export function egressLayer(settings: Settings): HostLayer {
-  const unit = units.egress;
+const sysusersOf = (hook: SiteHook): string =>
+  kit.template(import.meta.url, "sysusers.conf", {
+    ...{ hook: hook.name, builder: builderUser(hook.name), generator: generatorUser(hook.name), home: paths.sites },
+    reporter: reportersOf([hook]).map((user) => `u ${user} - "pushgate reporter of ${hook.name}" /nonexistent`),
+  });
+
+export function egressLayer(settings: Settings) {
   const sites = sitesOf(settings);
-  const ports = sites.flatMap(({ repository, site: { submodules } }) => [
-    repositoryOf(repository).port,
-    // A theme's host is another one than the repository's.
-    ...(submodules ? [443] : []),
-  ]);
+  const ports = sites.map(({ repository }) => repositoryOf(repository).port);
+  // A theme's host is another one than the repository's.
+  const ofSubmodules = sites.some(({ site }) => site.submodules) ? [443] : [];
   const also = sites.flatMap(({ site }) => site.egress);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
-  const configuration = template(import.meta.url, "egress.conf", {
-    program: path,
+  const configuration = kit.template(import.meta.url, "egress.conf", {
+    program,
     builders: sites.map(({ name }) => builderUser(name)),
     generators: sites.map(({ name }) => generatorUser(name)),
     reporters: reportersOf(sites),
-    reportPorts: listed(sites.flatMap(reportPorts).sort((a, b) => a - b)),
-    ports: listed(ports.sort((a, b) => a - b)),
+    reportPorts: ascending(sites.flatMap(reportPorts)),
+    ports: ascending([...ports, ...ofSubmodules]),
     generatorPorts: sites.some(readsWeb) ? 443 : "",
     private4: listed(v4(closed)),
     private6: listed(v6(closed)),
@@ -52,40 +54,28 @@ export function egressLayer(settings: Settings): HostLayer {
     itself4: loopback.v4,
     itself6: loopback.v6,
   });
-  const files = [
-    file(
-      paths.builderSysusers,
-      sites
-        .map((hook) => {
-          const { name } = hook;
-          const [reporter] = reportersOf([hook]);
-          return template(import.meta.url, "sysusers.conf", {
-            ...{ hook: name, builder: builderUser(name), generator: generatorUser(name), home: paths.sites },
-            reporter: reporter === undefined ? "" : `u ${reporter} - "pushgate reporter of ${name}" /nonexistent`,
-          });
-        })
-        .join(""),
-    ),
-    file(paths.egress, configuration, { check: 'sh -n "$1"' }),
-    program(path, textBeside(import.meta.url, "egress.sh")),
-    unitFile(import.meta.url, unit, { folders: [paths.etc, paths.lib], program: path, sandbox: oneshotSandbox() }),
-  ];
-  return oneshotLayer(import.meta.url, "egress", {
-    values: { unit, needs: path, sysusers: paths.builderSysusers },
+  const unitValues = { folders: [paths.etc, paths.lib], program, sandbox: kit.oneshotSandbox() };
+  return kit.oneshotLayer(import.meta.url, "egress", {
+    values: { unit: units.egress, needs: program, sysusers: paths.builderSysusers },
     shared: ["accounts.sh"],
-    files,
+    files: [
+      kit.file(paths.builderSysusers, sites.map(sysusersOf).join("")),
+      kit.file(paths.egress, configuration, { check: 'sh -n "$1"' }),
+      kit.program(program, kit.textBeside(import.meta.url, "egress.sh")),
+      kit.unitFile(import.meta.url, units.egress, unitValues),
+    ],
     facts: [
       {
         name: "table inet pushgate_egress",
         read: `"$needs" --print 2>/dev/null | sh -c ${quote(driftText)} - pushgate_egress -`,
         want: "as declared",
       },
-      enabledAndActive(unit),
-      ...sites.map((hook) => {
-        const accounts = accountsOf([hook]);
-        const name = `groups of the build accounts of ${hook.name}`;
-        return { name, read: call("groups_of", ...accounts), want: accounts.join("\n") };
-      }),
+      kit.enabledAndActive(units.egress),
+      ...sites.map((hook) => ({
+        name: `groups of the build accounts of ${hook.name}`,
+        read: call("groups_of", ...accountsOf([hook])),
+        want: accountsOf([hook]).join("\n"),
+      })),
     ],
   });
 }

@@ -1,18 +1,16 @@
-# shellcheck shell=sh disable=SC2154
 # The egress layer on the host. Values: unit, needs (the program) and sysusers (paths).
 
 take_out() { nft delete table inet pushgate_egress 2>/dev/null || :; }
 
 activate() {
   systemd-sysusers "$sysusers"
-  activate_unit
+  start_unit
 }
 
 retire() {
   remove_other_accounts '' || return 1
-  retire_unit
+  remove_units "$unit"
+  take_out
 }
 
-groups_of() {
-  for account; do id -nG "$account" 2>/dev/null; done
-}
+groups_of() { for account; do id -nG "$account" 2>/dev/null; done; }

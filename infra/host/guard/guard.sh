@@ -2,13 +2,10 @@
 # shellcheck disable=SC1091,SC2154 # guard.conf is rendered
 # Every minute and at boot, the guard restores the firewall's table, the egress table and the routing rule, then proves
 # the allowlist by connecting. Without the firewall or the rule, or if the proof fails, it stops the receiver and its
-# sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped. Without the
-# egress table it stops builds. If only some admitted source cannot connect, it reports that and stops nothing. An nginx
-# whose program or libraries were upgraded is restarted.
+# sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped.
 #
-# Standard output goes to the journal: the finding of each run, and a line for each repair. $run/verdict holds the last
-# finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change of the finding: time,
-# code, finding, fix, between tabs; $run/closed names the sockets that the guard stopped.
+# $run/verdict holds the last finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change
+# of it: time, code, finding, fix, between tabs; $run/closed names the sockets that the guard stopped.
 set -u
 export LC_ALL=C
 # must_reject: sources that every socket must reject; ports: of the sockets; table: the firewall's file; receiver: the
@@ -53,8 +50,8 @@ leaks() { # what connects, unit
   fi
 }
 
-# What a slice above a socket admits is added to the socket's allowlist, and `systemctl show` of the socket omits it.
-# Each slice is read by name, because it may admit none of the sources that the prober tries.
+# What a slice above a socket admits is added to the socket's allowlist, and `systemctl show` of the socket omits it. The
+# prober may try none of those sources.
 parents() {
   for slice in $(systemctl show -p Slice --value "$sockets" | sort -u); do
     while [ -n "$slice" ]; do
@@ -78,12 +75,12 @@ firewall() {
   [ "$again" = "as declared" ] ||
     close firewall "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
-  # The table is loaded by now. This only makes the unit active again, which a stop of nftables.service stops, too.
+  # Makes the unit active again, which a stop of nftables.service stops, too.
   systemctl --no-block start pushgate-firewall.service
 }
 
-# On a host that builds sites. Without the egress table the build accounts may connect to any address, so builds are
-# stopped; the next start of a builder loads the table itself, and fails without it.
+# On a host that builds sites. Without the table the build accounts may connect to any address; the next start of a builder
+# loads it itself, and fails without it.
 egress() {
   [ -x "$lib/egress" ] || return 0
   drift=$("$lib/egress" --print 2>/dev/null | "$lib/firewall-drift" pushgate_egress -)
@@ -98,18 +95,17 @@ egress() {
   fi
 }
 
-# A restart, which loses nothing, puts an upgraded nginx or library into force. dpkg keeps the time of a file's
-# modification, so this compares when its inode changed.
+# A restart, which loses nothing, puts an upgraded nginx or library into force. dpkg keeps a file's time of modification, not
+# that of its inode's change.
 upgrade() {
   since=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$nginx")
   [ -n "$since" ] || return 0
   libraries=$(ldd /usr/sbin/nginx | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p')
   # shellcheck disable=SC2086
-  newer=$(find -L /usr/sbin/nginx $libraries -newerct "$since")
-  [ -z "$newer" ] || {
-    echo "restarting $nginx, because these files are newer: $(echo "$newer" | paste -sd ' ' -)"
-    systemctl --no-block try-restart "$nginx"
-  }
+  newer=$(find -L /usr/sbin/nginx $libraries -newerct "$since" | paste -sd ' ' -)
+  [ -n "$newer" ] || return 0
+  echo "restarting $nginx, because these files are newer: $newer"
+  systemctl --no-block try-restart "$nginx"
 }
 
 # While a closed socket is tried again, only root may connect to it: nginx's workers must not before the proof.
@@ -155,7 +151,6 @@ upgrade
 reopen
 parents
 probe
-# Three faults are enough to see what is wrong.
 faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
 count=$(printf '%s\n' "$said" | wc -l)
 [ "$count" -le 3 ] || faults="$faults, and $((count - 3)) more"

@@ -4,11 +4,10 @@
  * BPF, or IPAddressAllow= of a parent slice, opens the sockets without a message; only a connection shows that.
  */
 import { containsCidr } from "cidr-tools";
-import type { HostLayer } from "../../apply/layer.ts";
 import { sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { exampleAddress, isV4, loopback, networks, v4, v6 } from "../../networks.ts";
-import { enabledAndActive, file, layerOf, program, template, textBeside, unitFile } from "../kit.ts";
+import { enabledAndActive, file, layerOf, portsOf, program, template, textBeside, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 const guardScript = `${paths.lib}/guard` as const;
@@ -26,29 +25,30 @@ export function mustReject(settings: Pick<Settings, "hooks">): string[] {
     .sort((a, b) => Number(isV4(b)) - Number(isV4(a)));
 }
 
-export function guardLayer(settings: Settings): HostLayer {
+export function guardLayer(settings: Settings) {
   const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
     mustReject: mustReject(settings),
-    ports: sourceSets(settings)
-      .map(({ port }) => port)
-      .join(", "),
+    ports: portsOf(settings),
     table: paths.nftables,
     receiver: units.receiver,
     sockets: units.socket("*"),
     builds: [units.build("*"), units.generator("*", "*"), units.report("*")],
     nginx: units.nginx,
   });
-  const files = [
-    file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
-    program(guardScript, textBeside(import.meta.url, "guard.sh")),
-    file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
-    unitFile(import.meta.url, units.guard, { program: guardScript, firewall: units.firewall, routing: units.routing }),
-    unitFile(import.meta.url, units.guardTimer),
-  ];
   return layerOf(import.meta.url, "guard", {
     values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: paths.guard },
-    files,
+    files: [
+      file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
+      program(guardScript, textBeside(import.meta.url, "guard.sh")),
+      file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
+      unitFile(import.meta.url, units.guard, {
+        program: guardScript,
+        firewall: units.firewall,
+        routing: units.routing,
+      }),
+      unitFile(import.meta.url, units.guardTimer),
+    ],
     facts: [
       enabledAndActive(units.guardTimer),
       { name: `${units.guard} at boot`, read: `systemctl is-enabled ${units.guard} 2>/dev/null`, want: "enabled" },

@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # The guard layer on the host. Values: service and timer (units), program (what the service runs), run (its folder).
 
 activate() {
@@ -24,13 +23,11 @@ reactivate() {
 }
 
 retire() {
-  systemctl disable --now --quiet "$service" "$timer" 2>/dev/null
-  systemctl reset-failed "$service" 2>/dev/null
+  remove_units "$timer" "$service"
   nft delete table inet pushgate_trial 2>/dev/null
   rm -rf "$run"
 }
 
-# The guard's last finding, as a fact.
 verdict() {
   verdict=$(cat "$run/verdict" 2>/dev/null || echo "the guard has not run")
   [ "$verdict" != proven ] || [ "$(systemctl show -p Result --value "$service")" = success ] ||

@@ -1,16 +1,12 @@
 #!/usr/bin/perl
-# Connects to each of the receiver's sockets and prints each connection that the socket's allowlist does not explain. A
-# connection must open from the first and the last address of each range of the allowlist, and must not open from the
-# addresses just below and just above the range. This is the proof that counts: unit files, `systemctl show` and
-# `systemd-analyze security` read the same whether or not the kernel enforces them.
+# Connects to each of the receiver's sockets and prints each connection that the socket's allowlist does not explain: it
+# must open from the first and the last address of each range, and not from the addresses just below and just above.
+# This is the proof that counts: unit files and `systemctl show` read the same whether or not the kernel enforces them.
 #
 # Arguments: addresses that every socket must reject. Standard input: `systemctl show -p Id -p ActiveState -p Listen
-# -p IPAddressAllow` of the sockets. The allowlists are those of the running units, so that the proof holds in the
-# middle of a change of the ranges. Needs root, ip, and no module beyond perl-base.
-#
-# Prints a line a fault: "connects and must not: UNIT from SOURCE", "cannot connect: UNIT from SOURCE", "no admitted
-# source connects: UNIT". Exit status: 0 proven, 1 nothing to probe, 2 could not look, 3 some admitted source cannot
-# connect, 4 no admitted source of a socket can connect, 5 a source connects that must not.
+# -p IPAddressAllow` of the sockets, as they run in the middle of a change, too. Needs no module beyond perl-base.
+# Exit status: 0 proven, 1 nothing to probe, 2 could not look, 3 some admitted source cannot connect, 4 no admitted
+# source of a socket can connect, 5 a source connects that must not.
 use strict;
 use warnings;
 use Errno qw(EINPROGRESS);
@@ -69,9 +65,7 @@ sub usable {
 }
 
 sub edges { my ($first, $last) = @{ $_[0] }; return grep { usable($_) } $first, $last eq $first ? () : $last }
-
 sub neighbours { my ($first, $last) = @{ $_[0] }; return grep { usable($_) } beside($first, -1), beside($last, 1) }
-
 sub contains { my ($range, $address) = @_; return $range->[0] le $address && $address le $range->[1] }
 
 my %here = (4 => 1);
@@ -141,18 +135,14 @@ while (my @pending = grep { $_->{pending} } @probes) {
     }
 }
 
-my ($open, $closed, $unproven, %connects) = (0, 0, 0);
+my ($open, $closed, %connects) = (0, 0);
 for my $probe (@probes) {
-    $connects{ $probe->{unit} } //= 0;
     $connects{ $probe->{unit} } ||= $probe->{admitted} && $probe->{connected};
     next if !$probe->{admitted} == !$probe->{connected};
     my $fault = $probe->{admitted} ? 'cannot connect' : 'connects and must not';
     printf "%s: %s from %s\n", $fault, $probe->{unit}, text($probe->{from});
     $probe->{admitted} ? $closed++ : $open++;
 }
-for my $unit (sort keys %connects) {
-    next if $connects{$unit};
-    print "no admitted source connects: $unit\n";
-    $unproven++;
-}
-exit($open ? 5 : $unproven ? 4 : $closed ? 3 : 0);
+my @unproven = grep { !$connects{$_} } sort keys %connects;
+print "no admitted source connects: $_\n" for @unproven;
+exit($open ? 5 : @unproven ? 4 : $closed ? 3 : 0);

@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # The origin certificate on the host. Values: certificate, key, hostnames, nginx (its unit).
 export LC_ALL=C
 
@@ -21,20 +20,14 @@ check() {
   [ -z "$fault" ] || { echo "the certificate $fault" >&2; exit 1; }
 }
 
-# Fact: "valid", or what is wrong.
 state() {
   fault=$(certificate_fault "$certificate")
   echo "${fault:-valid}"
 }
 
-# With a restart, which loses no delivery, nginx gets a new key, too. Where its configuration is not as its layer installed
-# it, the proxy layer restarts nginx later in the same `up`.
+# A restart, which loses no delivery: nginx gets a new key, too. If a manual change keeps it from starting, the proxy layer
+# restarts it later in the same `up`.
 take_up() { ! as_installed proxy || systemctl try-restart "$nginx"; }
 
-activate() {
-  case "$changed" in *"$certificate"*) take_up ;; esac
-}
-
-reactivate() {
-  [ ! -f "$certificate" ] || take_up
-}
+activate() { case "$changed" in *"$certificate"*) take_up ;; esac }
+reactivate() { [ ! -f "$certificate" ] || take_up; }

@@ -2,7 +2,6 @@
  * The origin certificate, public, which Cloudflare's Origin CA signs from the request that the origin-key layer made.
  * The host rejects one that does not fit the key: nginx does not start with it.
  */
-import type { HostLayer } from "../../apply/layer.ts";
 import { namesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
@@ -11,13 +10,9 @@ import { paths, units } from "../paths.ts";
 
 export const originCertificate = `${paths.tls}/origin.pem` as const;
 
-export function originCertificateLayer(settings: Settings, host: Host, pem: string): HostLayer {
-  const values = {
-    certificate: originCertificate,
-    key: originKey,
-    hostnames: namesOf(settings, host),
-    nginx: units.nginx,
-  };
+export function originCertificateLayer(settings: Settings, host: Host, pem: string) {
+  const hostnames = namesOf(settings, host);
+  const values = { certificate: originCertificate, key: originKey, hostnames, nginx: units.nginx };
   const check = `${layerScript(import.meta.url, "origin-certificate", values)}\ncheck "$1"`;
   return layerOf(import.meta.url, "origin-certificate", {
     values,

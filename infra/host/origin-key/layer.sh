@@ -1,9 +1,7 @@
-# shellcheck shell=sh disable=SC2154
 # The origin key and its certificate request on the host. Values: tls (their folder), key, csr, hostname, subject.
 # `-passin` keeps openssl from waiting for a passphrase.
 export LC_ALL=C
 
-# key_fault and csr_fault print what is wrong, or nothing.
 key_fault() {
   if [ ! -f "$key" ] || [ -L "$key" ]; then
     echo "no key"
@@ -28,7 +26,6 @@ csr_fault() {
   fi
 }
 
-# Fact: "valid", or what is wrong.
 state() {
   fault=$(key_fault)
   [ -n "$fault" ] || fault=$(csr_fault)
@@ -36,21 +33,17 @@ state() {
   echo "${fault:-valid}"
 }
 
-# Fact: the request, which is public, where key and request are good; else nothing.
-request() {
-  [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"
-}
+# Fact: the request, where key and request are good.
+request() { [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"; }
 
-# Prints the request, from which Cloudflare signs the origin certificate.
 activate() {
   mkdir -p "$tls"
   umask 077
   if [ -n "$(key_fault)" ]; then
     rm -rf "$key.new"
     openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$key.new"
-    sync "$key.new"
     rm -rf "$key"
-    mv -T "$key.new" "$key"
+    replace "$key"
   fi
   chown root:root "$key"
   chmod 0600 "$key"
@@ -60,16 +53,13 @@ activate() {
     OPENSSL_CONF=/dev/null openssl req -new -sha256 -key "$key" -out "$csr.new" \
       -subj "$subject" -addext "subjectAltName=DNS:$hostname"
     chmod 0644 "$csr.new"
-    sync "$csr.new"
     rm -rf "$csr"
-    mv -T "$csr.new" "$csr"
+    replace "$csr"
   fi
   cat "$csr"
 }
 
 retire() {
   rm -f "$key" "$key.new" "$csr" "$csr.new"
-  for folder in "$tls" "${tls%/*}"; do
-    [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
-  done
+  remove_empty "$tls" "${tls%/*}"
 }

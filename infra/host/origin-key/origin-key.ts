@@ -3,32 +3,24 @@
  * good key is kept: a new one would not fit the installed certificate, and an nginx that restarts before the next
  * certificate arrives would not start.
  */
-import type { HostLayer } from "../../apply/layer.ts";
-import type { Probed } from "../../apply/manifest.ts";
 import type { Host } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
-import { layerOf, layerScript } from "../kit.ts";
+import { layerOf, layerScript, question } from "../kit.ts";
 import { paths } from "../paths.ts";
 
 const valuesOf = ({ hostname }: Host) => ({
-  tls: paths.tls,
-  key: originKey,
-  csr: `${paths.tls}/origin.csr`,
-  hostname,
+  ...{ tls: paths.tls, key: originKey, csr: `${paths.tls}/origin.csr`, hostname },
   // X.509 allows 64 characters in a common name; a longer hostname is in the SAN alone, which clients compare.
   subject: hostname.length <= 64 ? `/CN=${hostname}` : "/CN=pushgate origin",
 });
 
-/** The probe's question for the host's request: no fact of the layer, as what it should print is not known before. */
-export const csrQuestion = (host: Host): Probed => ({
-  name: "request",
-  script: layerScript(import.meta.url, "origin-key", valuesOf(host)),
-  files: [],
-  owns: [],
-  facts: [{ name: "certificate request", read: "request" }],
-});
+/** The host's request: no fact of the layer, as what it should print is not known before. */
+export const csrQuestion = (host: Host) =>
+  question("request", layerScript(import.meta.url, "origin-key", valuesOf(host)), [
+    { name: "certificate request", read: "request" },
+  ]);
 
-export const originKeyLayer = (host: Host): HostLayer =>
+export const originKeyLayer = (host: Host) =>
   layerOf(import.meta.url, "origin-key", {
     values: valuesOf(host),
     // No globs: an apply removes what they match, and a key cannot be rendered again. `retire` removes both files.

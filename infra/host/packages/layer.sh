@@ -1,20 +1,16 @@
-# shellcheck shell=sh disable=SC2154
 # The packages layer on the host. Values: packages (names), new_nginx (a mark: Debian's nginx.service must still be disabled).
 
 shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
 lock_timeout=300
 
-# Prints the packages that are not installed, in one line. dpkg-query reads its whole database for each call.
+# The packages that are not installed, in one line. dpkg-query reads its whole database for each call.
 absent() {
   # shellcheck disable=SC2086
-  installed=" $(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | tr '\n' ' ')"
-  for package in $packages; do
-    case $installed in *" $package "*) ;; *) echo "$package" ;; esac
-  done | paste -sd ' ' -
+  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | paste -sd ' ' -)
+  for package in $packages; do among "$package" "$installed" || echo "$package"; done | paste -sd ' ' -
 }
 
-# Fact: "installed", or what is missing.
 state() {
   missing=$(absent)
   echo "${missing:+missing: }${missing:-installed}"
@@ -28,9 +24,7 @@ shim_in() {
   chmod 0755 "$shim"
 }
 
-shim_out() {
-  ! grep -qs '^# pushgate' "$shim" || rm -f "$shim"
-}
+shim_out() { ! grep -qs '^# pushgate' "$shim" || rm -f "$shim"; }
 
 # DPkg::Lock::Timeout does not cover the lock of the package lists.
 refresh() {
@@ -50,10 +44,6 @@ activate() {
   export NEEDRESTART_SUSPEND=1
   missing=$(absent)
   if [ -n "$missing" ]; then
-    command -v apt-get >/dev/null || {
-      say "apt-get is missing. Install $missing yourself, or use Debian 12 or later, or an Ubuntu LTS from 24.04."
-      exit 1
-    }
     case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
     trap shim_out EXIT
     trap 'exit 1' HUP INT TERM

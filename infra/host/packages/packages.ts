@@ -1,10 +1,8 @@
 /**
- * The distribution's packages that the other layers run. They are installed without starting a service, without
- * recommended packages, and without removing or upgrading an installed package. pushgate never removes them, as other
- * software on the host may use them by then.
+ * The distribution's packages that the other layers run, installed without starting a service, without recommended
+ * packages, and without removing or upgrading one. They stay on a removal: other software may use them by then.
  */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import type { HostLayer } from "../../apply/layer.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import * as generator from "../builder/hugo.ts";
@@ -23,11 +21,11 @@ export function packagesOf(settings: Settings): string[] {
   ].sort();
 }
 
-export function packagesLayer(settings: Settings): HostLayer {
-  const names = packagesOf(settings);
+export function packagesLayer(settings: Settings) {
+  const packages = packagesOf(settings);
   return layerOf(import.meta.url, "packages", {
-    values: { packages: names, new_nginx: `${paths.state}/nginx-is-new` },
-    facts: [{ name: `packages ${names.join(", ")}`, read: "state", want: "installed" }],
+    values: { packages, new_nginx: `${paths.state}/nginx-is-new` },
+    facts: [{ name: `packages ${packages.join(", ")}`, read: "state", want: "installed" }],
     // A slow mirror and a held lock together.
     timeout: 900,
   });

@@ -1,28 +1,22 @@
-# shellcheck shell=sh disable=SC2154
-# The layer of a program on the host. programs.ts lists its values: `program` is the program's name, and the name of the
-# layer whose units run it; `sound` is a unit's property and value while the program stays up.
+# The layer of a program on the host. programs.ts has its values; `program` is also the name of the layer whose units run it.
 
 arrived=$incoming/$sha256.cjs
 former=$incoming/former-$program.cjs
 
 sum_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
 
-# Replaces the program by a copy of $1.
-put() {
+put() { # file
   chmod 0644 "$1"
   cp -p "$1" "$path.new"
-  sync "$path.new"
-  mv -fT "$path.new" "$path"
+  replace "$path"
 }
 
 # Removes former programs, and what arrived and was not installed, of all programs. The files of the installed ones stay,
 # so that an apply undoes a manual change without sending them again.
 prune() {
-  keep=' '
-  for file in $installed; do keep="$keep$(sum_of "$file").cjs "; done
-  for file in "$incoming"/* "$incoming"/.[!.]*; do
-    case $keep in *" ${file##*/} "*) ;; *) rm -rf "$file" ;; esac
-  done
+  keep=
+  for file in $installed; do keep="$keep $(sum_of "$file").cjs"; done
+  for file in "$incoming"/* "$incoming"/.[!.]*; do among "${file##*/}" "$keep" || rm -rf "$file"; done
 }
 
 # Restarts the running services, never a socket or a path, and fails if one does not stay up.
@@ -66,7 +60,5 @@ reactivate() {
 retire() {
   rm -rf "$path" "$path.new" "$former"
   prune
-  for folder in "$incoming" "$lib"; do
-    [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty "$folder"
-  done
+  remove_empty "$incoming" "$lib"
 }

@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import type { HostLayer } from "../../apply/layer.ts";
 import { isReported, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
@@ -35,11 +34,12 @@ const programs = {
   },
 } as const;
 export type Program = keyof typeof programs;
+const names = Object.keys(programs) as Program[];
 
 export const isNeeded = (program: Program, settings: Settings): boolean => programs[program].isNeeded(settings);
 
 /** Of the programs that the hosts need. */
-export type Bundles = { readonly receiver: Bundle } & { readonly [program in Program]?: Bundle };
+export type Bundles = { readonly [program in Program]?: Bundle };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -68,28 +68,20 @@ export async function buildProgram(program: Program): Promise<Bundle> {
 }
 
 export async function buildPrograms(settings: Settings): Promise<Bundles> {
-  const needed = (["builder", "reporter"] as const).filter((program) => isNeeded(program, settings));
-  const [receiver, ...more] = await Promise.all([
-    buildProgram("receiver"),
-    ...needed.map(async (program) => ({ [program]: await buildProgram(program) })),
-  ]);
-  return Object.assign({ receiver }, ...more);
+  const needed = names.filter((program) => isNeeded(program, settings));
+  const built = await Promise.all(needed.map(async (program) => [program, await buildProgram(program)] as const));
+  return Object.fromEntries(built);
 }
 
-export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">): HostLayer {
+export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">) {
   const { sound } = programs[program];
   const running = programs[program].running(settings);
   const { incoming, lib, [program]: path } = paths;
-  const installed = [paths.receiver, paths.builder, paths.reporter];
+  const installed = names.map((name) => paths[name]);
+  const read = `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`;
   return layerOf(import.meta.url, `${program}-program`, {
     values: { program, path, sha256, running, sound, installed, incoming, lib },
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
-    facts: [
-      {
-        name: `${path} is`,
-        read: `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`,
-        want: `${sha256}\n644 root:root`,
-      },
-    ],
+    facts: [{ name: `${path} is`, read, want: `${sha256}\n644 root:root` }],
   });
 }

@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # Has the host's own nginx read the new configuration, $1, before it is installed: without the logs and folders of the
 # service, which root must not make, and with the new CA. $staged: the folder with all of the layer's new files.
 scratch=$(mktemp -d)

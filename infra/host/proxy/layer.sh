@@ -1,12 +1,10 @@
-# shellcheck shell=sh disable=SC2154
 # The proxy layer on the host. proxy.ts lists its values.
-#
 # - systemd holds the origin port. Connections wait there while the service restarts, so a restart loses none.
 # - A change of the configuration alone is a reload, which ends no download. `nginx -t` passes on configurations whose
 #   workers then die, and a master that cannot use the new one keeps the former although the reload succeeds: after a
 #   reload there must be new workers that stay alive.
 
-# Process ids of the workers that are not shutting down.
+# Those that are not shutting down.
 workers() {
   master=$(systemctl show -p MainPID --value "$service")
   # shellcheck disable=SC2013 # process ids
@@ -39,10 +37,7 @@ take_up() {
   [ -s "$settled_ca" ] || rm -f "$settled_line"
   [ "$(listens)" = yes ] || {
     systemctl stop "$socket" "$service"
-    systemctl start "$socket" || {
-      journalctl -u "$socket" -n 5 -o cat --no-pager >&2
-      return 1
-    }
+    systemctl start "$socket" || { lines_of "$socket"; return 1; }
     renew=yes
   }
   systemctl is-active --quiet "$service" || renew=yes
@@ -68,15 +63,10 @@ reactivate() {
 }
 
 retire() {
-  for unit in "$socket" "$service"; do
-    [ ! -e "$units/$unit" ] || systemctl disable --quiet --now "$unit" || return 1
-    systemctl reset-failed "$unit" 2>/dev/null
-  done
+  remove_units "$socket" "$service" || return 1
   rm -rf "$logs" "$cache"
   ! id "$user" >/dev/null 2>&1 || userdel "$user"
 }
-
-# Facts
 
 # "yes" if the listeners of the origin port are those of the socket's unit, one for each address family.
 listens() {
@@ -92,13 +82,9 @@ greeting() {
     tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -
 }
 
-newest() { stat -c %Y "$@" 2>/dev/null | sort -n | tail -n 1; }
-
 # "yes" if service and workers are no older than the files that each reads at its start. A second is the resolution.
 runs_what_is_installed() {
-  [ "$(systemctl show -p NeedDaemonReload --value "$service")" = no ] || { echo no; return; }
-  began=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$service")
-  [ "${began#@}" -ge "$(newest "$units/$service" "$start" "$key")" ] || { echo no; return; }
+  started_after "$service" "$start" "$key" || { echo no; return; }
   newest=$(newest "$conf" "$certificate" "$client_ca" "$settled_ca" "$settled_line")
   booted=$(($(date +%s) - $(cut -d. -f1 /proc/uptime)))
   for worker in $(workers); do

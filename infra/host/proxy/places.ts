@@ -1,13 +1,12 @@
 /** Where the files of pushgate's nginx are, for the layers and commands that know them. */
 import { paths } from "../paths.ts";
 
-/** The CA of the client certificate that Cloudflare presents; of this stack alone. */
+/** Of this stack alone. */
 export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
-
 /** The client-ca layer installs both once Cloudflare presents a certificate of that CA: the CA, and the line that trusts it. */
 export const settledCa = { path: `${paths.tls}/settled-ca.pem`, line: `${paths.tls}/settled-ca.conf` } as const;
 
-/** Its folders: systemd makes and removes `run`, and makes `cache`. */
+/** systemd makes and removes `run`, and makes `cache`. */
 export const folders = {
   run: "/run/pushgate-nginx",
   cache: "/var/cache/pushgate-nginx",

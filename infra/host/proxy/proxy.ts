@@ -9,20 +9,17 @@
  */
 import { basename } from "node:path";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
-import type { HostLayer } from "../../apply/layer.ts";
 import { variables } from "../../apply/shell.ts";
 import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { GitHostName, Host, Settings } from "../../config/settings.ts";
 import { canaryPath, originKey, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
-import { enabledAndActive, file, layerOf, program, template, textBeside, unitFile } from "../kit.ts";
+import { enabledAndActive, file, layerOf, program, sandbox, template, textBeside, unitFile } from "../kit.ts";
 import { originCertificate } from "../origin-certificate/origin-certificate.ts";
 import { nginxUser, paths, units } from "../paths.ts";
-import { sandbox } from "../sandbox.ts";
 import { clientCaPath, folders, logs, settledCa } from "./places.ts";
 import { websites } from "./website.ts";
 
-/** One line for each item, indented by eight blanks. */
 const lines = <T>(items: readonly T[], line: (item: T) => string): string =>
   items.map((item) => `        ${line(item)}`).join("\n");
 
@@ -59,57 +56,34 @@ export function renderProxy(settings: Settings, host: Host): string {
   const sets = sourceSets(settings);
   const hooks = sets.flatMap((set) => set.hooks.map(({ name }) => ({ name, set })));
   return template(import.meta.url, "nginx.conf", {
-    run: folders.run,
-    cache: folders.cache,
-    originCertificate,
-    originKey: credential,
-    clientCa: clientCaPath,
-    settledCa: whereExists(settledCa.line),
+    ...{ run: folders.run, cache: folders.cache, accessLog: logs.access, errorLog: logs.error },
+    ...{ originCertificate, originKey: credential, clientCa: clientCaPath, settledCa: whereExists(settledCa.line) },
     cloudflareRanges: networks.cloudflare.cidrs.map((cidr) => `    set_real_ip_from ${cidr};`).join("\n"),
     sourceGeos: sets.map((set) => geo("$remote_addr", sourceGeo(set), set.cidrs)).join("\n\n"),
     cloudflareGeo: geo("$realip_remote_addr", "$pushgate_peer_is_edge", networks.cloudflare.cidrs),
-    loopback4: loopback.v4,
-    loopback6: loopback.v6,
+    ...{ loopback4: loopback.v4, loopback6: loopback.v6 },
     hookPaths: lines(hooks, ({ name }) => `${webhookPath(name)} ${name};`),
     hookSources: lines(hooks, ({ name, set }) => `${webhookPath(name)} ${sourceGeo(set)};`),
     hookDeliveries: lines(settings.hooks, ({ name, gitHost }) => `${webhookPath(name)} ${deliveryId(gitHost)};`),
     hookLocations: hooks.map(({ name, set }) => hookLocation(name, set.port, limits)).join("\n\n"),
-    originPort: host.originPort,
-    hostname: host.hostname,
-    listen6: whereExists(listen6),
-    accessLog: logs.access,
-    errorLog: logs.error,
-    rate: limits.proxyRate,
-    largestBody: limits.bodyBytes,
-    canaryPath,
-    servedBy: servedByProxy,
+    ...{ originPort: host.originPort, hostname: host.hostname, listen6: whereExists(listen6) },
+    ...{ rate: limits.proxyRate, largestBody: limits.bodyBytes, canaryPath, servedBy: servedByProxy },
     websites: websites(settings, host.originPort, whereExists(listen6)),
   });
 }
 
-/** `clientCaPem`: PEM of the CA of the client certificate that Cloudflare presents. It is public. */
-export function proxyLayer(settings: Settings, host: Host, clientCaPem: string): HostLayer {
+export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) {
   const { originPort: port } = host;
-  const answer = `400 ${servedByProxy}`;
   const start = `${paths.lib}/nginx` as const;
-  const files = { conf: paths.nginx, start, ...paths.nginxOwn };
   const shown = { run: folders.run, cache: folders.cache, logs: folders.logs, key: originKey, client_ca: clientCaPath };
   const check = `${variables({ ...shown, credential })}\n${textBeside(import.meta.url, "check.sh")}`;
   const inHome = servedSites(settings).some(({ folders }) => folders.some(([, path]) => /^\/(home|root)\//.test(path)));
   const named = { user: nginxUser, logs: folders.logs };
   return layerOf(import.meta.url, "proxy", {
     values: {
-      ...shown,
-      ...files,
-      port,
-      socket: units.nginxSocket,
-      service: units.nginx,
-      user: nginxUser,
-      certificate: originCertificate,
-      settled_ca: settledCa.path,
-      settled_line: settledCa.line,
-      error_log: logs.error,
-      loopback4: loopback.v4,
+      ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: logs.error },
+      ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
+      ...{ certificate: originCertificate, settled_ca: settledCa.path, settled_line: settledCa.line },
     },
     files: [
       file(paths.nginxOwn.sysusers, template(import.meta.url, "sysusers.conf", { user: nginxUser })),
@@ -120,12 +94,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
       program(start, template(import.meta.url, "start.sh", { port, listen6, errorLog: logs.error, conf: paths.nginx })),
       unitFile(import.meta.url, units.nginxSocket, { port, any4: anywhere.v4.replace(/\/.*/, "") }),
       unitFile(import.meta.url, units.nginx, {
-        ...named,
-        socket: units.nginxSocket,
-        program: start,
-        key: originKey,
-        keyName,
-        sandbox: sandbox("nginx"),
+        ...{ ...named, socket: units.nginxSocket, program: start, key: originKey, keyName, sandbox: sandbox("nginx") },
         home: inHome ? "# For a folder of `site.folders`.\nProtectHome=read-only" : "",
       }),
     ],
@@ -141,7 +110,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string):
       {
         name: `answer of the origin port ${port} to a client without a certificate`,
         read: "greeting",
-        want: answer,
+        want: `400 ${servedByProxy}`,
         about: "origin port",
       },
     ],

@@ -24,13 +24,9 @@ const folder = ([name, path]: readonly [string, string]): string => `\
 export function websites(settings: Settings, originPort: number, listen6: string): string {
   const servers = servedSites(settings).map(({ hook, hostname, folders }) =>
     template(import.meta.url, "website.conf", {
-      originPort,
-      listen6,
-      hostname,
+      ...{ originPort, listen6, hostname, accessLog: logs.site(hook), servedBy: servedByProxy },
       current: `${paths.sites}/${hook}/current`,
       folders: folders.map(folder).join("\n"),
-      accessLog: logs.site(hook),
-      servedBy: servedByProxy,
     }),
   );
   return servers.length === 0

@@ -1,18 +1,9 @@
-# shellcheck shell=sh disable=SC2154
-# The receiver layer on the host. receiver.ts lists its values.
-#
-# Rules: a socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
+# The receiver layer on the host. receiver.ts lists its values. A socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
 # start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
 # service, starts the socket, starts the service, and deliveries for the other sockets wait in them.
 
-# Account tools keep the former /etc/passwd as /etc/passwd-, and so on. `activate` saves these backups before it makes
-# the account; `retire` restores them once no account or group of pushgate is left.
-accounts=$state/accounts
-databases='passwd group shadow gshadow'
-
-# Listeners on port $1, one a line: address, mark, control group. These come from the kernel, not from the unit: after a
-# daemon-reload the unit shows the file's values, and a running service still holds the former listener. The kernel
-# enforces the allowlist of the listener's control group.
+# Listeners on port $1, one a line: address, mark, control group, whose allowlist the kernel enforces. From the kernel: after
+# a daemon-reload the unit shows the file's values, and a running service still holds the former listener.
 listening() {
   ss -Hltne "sport = :$1" 2>/dev/null |
     sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .* fwmark:\(0x[0-9a-f]*\) cgroup:\([^ ]*\).*/\1 \2 \3/p' | sort
@@ -20,10 +11,10 @@ listening() {
 
 # The listeners that socket file $1 declares, in the same form; IPv6 only where the kernel has it.
 declared() {
-  mark_of_file=$(sed -n 's/^Mark=//p' "$1")
+  rest="$(sed -n 's/^Mark=//p' "$1") /$(sed -n 's/^Slice=//p' "$1")/${1##*/}"
   sed -n 's/^ListenStream=//p' "$1" | while read -r address; do
     case $address in '['*) [ -e /proc/net/if_inet6 ] || continue ;; esac
-    echo "$address $mark_of_file /$(sed -n 's/^Slice=//p' "$1")/${1##*/}"
+    echo "$address $rest"
   done | sort
 }
 
@@ -36,18 +27,13 @@ take_up() {
   for path in $changed; do
     # shellcheck disable=SC2254 # a pattern
     case $path in
-      "$units"/$everySocket)
-        [ ! -e "$path" ] || continue
-        systemctl stop "${path##*/}" 2>/dev/null || :
-        rm -f "$units/sockets.target.wants/${path##*/}"
-        renew=yes
-        ;;
-      "$units/$metrics" | "$units/$metrics.d"/*)
-        systemctl stop "$metrics" 2>/dev/null || :
-        [ -e "$units/$metrics" ] || rm -f "$units/sockets.target.wants/$metrics"
-        renew=yes
-        ;;
+      "$units"/$everySocket) [ ! -e "$path" ] || continue ;;
+      "$units/$metrics" | "$units/$metrics.d"/*) path=$units/$metrics ;;
+      *) continue ;;
     esac
+    systemctl stop "${path##*/}" 2>/dev/null || :
+    [ -e "$path" ] || rm -f "$units/sockets.target.wants/${path##*/}"
+    renew=yes
   done
   systemctl daemon-reload
   for path in "$units"/$everySocket; do
@@ -70,27 +56,13 @@ take_up() {
   systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
 }
 
-save_account_databases() {
-  mkdir -p "$accounts.new"
-  chmod 0700 "$accounts.new"
-  for name in $databases; do
-    [ ! -e "/etc/$name-" ] || cp -p "/etc/$name-" "$accounts.new/"
-  done
-  mv "$accounts.new" "$accounts"
-}
-
 activate() {
-  id "$user" >/dev/null 2>&1 || [ -e "$accounts" ] || save_account_databases
   systemd-sysusers "$sysusers"
-  # An account of an older layout keeps its group otherwise.
-  [ "$(id -gn "$user")" = "$group" ] || usermod -g "$group" "$user"
   systemd-tmpfiles --create "$tmpfiles"
   for folder in "$spool"/*/; do
     folder=${folder%/}
-    case " $hooks " in
-      *" ${folder##*/} "*) ;;
-      *) rmdir -- "$folder" 2>/dev/null || say "kept $folder: it holds accepted deliveries of a hook that is no longer declared" ;;
-    esac
+    among "${folder##*/}" "$hooks" || rmdir -- "$folder" 2>/dev/null ||
+      say "kept $folder: it holds accepted deliveries of a hook that is no longer declared"
   done
 
   renew=no
@@ -105,14 +77,12 @@ activate() {
   for unit in $sockets "$metrics"; do
     systemctl is-active --quiet "$unit" || {
       say "$unit does not listen. Its journal:"
-      journalctl -u "$unit" -n 5 -o cat --no-pager >&2
+      lines_of "$unit"
       exit 1
     }
   done
   # Removes the credentials that no unit uses any more.
-  for path in "$credentials"/*; do
-    case " $encrypted " in *" ${path##*/} "*) ;; *) rm -rf -- "$path" ;; esac
-  done
+  for path in "$credentials"/*; do among "${path##*/}" "$encrypted" || rm -rf -- "$path"; done
   prove
 }
 
@@ -148,10 +118,8 @@ reactivate() {
 
 retire() {
   cd "$units" || exit 1
-  for unit in $everySocket "$metrics" "$service"; do
-    [ ! -e "$unit" ] || systemctl disable --quiet --now "$unit" || exit 1
-    systemctl reset-failed "$unit" 2>/dev/null
-  done
+  # shellcheck disable=SC2086 # a pattern
+  remove_units $everySocket "$metrics" "$service" || exit 1
   systemctl stop "$slice" 2>/dev/null
   rmdir --ignore-fail-on-non-empty "${metricsPath%/*}" 2>/dev/null
   rmdir --ignore-fail-on-non-empty sockets.target.wants 2>/dev/null
@@ -164,16 +132,10 @@ retire() {
     { chown -R root:root "$spool" && chmod -R u=rwX,g=,o= "$spool"; } || exit 1
     say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never built; remove the folder if they are of no use"
   fi
-  if id "$user" >/dev/null 2>&1; then userdel "$user" || exit 1; fi
+  ! id "$user" >/dev/null 2>&1 || userdel "$user" || exit 1
   for name in "$group" "$metricsGroup"; do
-    if getent group "$name" >/dev/null; then groupdel "$name" || exit 1; fi
+    ! getent group "$name" >/dev/null || groupdel "$name" || exit 1
   done
-  if [ -d "$accounts" ] && ! grep -qs '^pushgate-' /etc/passwd /etc/group; then
-    for name in $databases; do
-      if [ -e "$accounts/$name-" ]; then cp -p "$accounts/$name-" /etc/; else rm -f "/etc/$name-"; fi
-    done
-    rm -rf "$accounts"
-  fi
 }
 
 # Facts; $1 is a socket's unit.
@@ -182,12 +144,9 @@ socket_state() {
   echo "$(systemctl is-enabled "$1") $(systemctl is-active "$1") in $(systemctl show -p ControlGroup --value "$1")"
 }
 
-# unit port
 bound() {
-  want="$loopback4:$2 $mark /$slice/$1"
-  [ ! -e /proc/net/if_inet6 ] || want="$want,[$loopback6]:$2 $mark /$slice/$1"
-  found=$(listening "$2" | paste -sd , -)
-  [ "$found" != "$want" ] || found=yes
+  found=$(listening "$(port_of "$units/$1")" | paste -sd , -)
+  [ "$found" != "$(declared "$units/$1" | paste -sd , -)" ] || found=yes
   echo "${found:-nothing}"
 }
 
@@ -195,15 +154,6 @@ ranges() { systemctl show -p "$2" --value "$1" | tr ' ' '\n' | LC_ALL=C sort | p
 admits() { printf %s "$(ranges "$1" IPAddressAllow), not $(ranges "$1" IPAddressDeny)"; }
 hashed() { sha256sum | cut -c 1-64; }
 
-# "yes" if the service started no earlier than the newest of its files changed, and systemd has read its unit's files.
 runs_what_is_installed() {
-  since=$(date -d "$(systemctl show -p ExecMainStartTimestamp --value "$service")" +%s)
-  newest=$(stat -c %Y "$program" "$settings" "$units/$service" "$credentials"/* | sort -n | tail -n 1)
-  [ "$(systemctl show -p NeedDaemonReload --value "$service")" = no ] && [ "$since" -ge "$newest" ] && echo yes || echo no
-}
-
-spool_folders() {
-  set -- "$spool"
-  for hook in $hooks; do set -- "$@" "$spool/$hook"; done
-  stat -c '%n %a %U:%G' "$@" 2>/dev/null | sort
+  started_after "$service" "$program" "$settings" "$credentials"/* && echo yes || echo no
 }

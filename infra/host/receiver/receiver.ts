@@ -9,23 +9,20 @@ import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
 import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
-import type { HostFact, HostFile, HostLayer } from "../../apply/layer.ts";
+import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
 import { guardConfiguration, mustReject } from "../guard/guard.ts";
-import { dropIns, enabledAndActive, file, layerOf, template, unitFile } from "../kit.ts";
+import * as kit from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
 import { mark } from "../routing/routing.ts";
-import { sandbox } from "../sandbox.ts";
 import { credentialFiles, loadCredential } from "../secrets/secrets.ts";
 
 /** Top level: only the root slice is above it. */
 export const slice = "pushgate.slice";
-
 /** Its members may take deliveries out of the spool. The receiver's primary group, so that its sandbox maps it. */
 export const spoolGroup = "pushgate-spool";
-
 /** Its members may read the metrics. It has none until the operator adds one. */
 export const metricsGroup = "pushgate-metrics";
 
@@ -36,76 +33,45 @@ export function asSystemd(cidr: string): string {
   return `${parsed.toString()}/${bits ?? (parsed.kind() === "ipv4" ? 32 : 128)}`;
 }
 
-export function receiverSettings({
-  hooks,
-  limits: { proxyRate: _, proxyBurst: __, ...limits },
-}: Settings): ReceiverSettings {
+export function receiverSettings({ hooks, limits }: Settings): ReceiverSettings {
+  const { proxyRate: _, proxyBurst: __, ...ofReceiver } = limits;
   const declared = hooks.map(({ name, gitHost, branch, site }) => ({
     ...{ name, gitHost, branch },
     ...(site && { statusFile: `${paths.sites}/${name}/status.json` }),
   }));
-  return { spool: paths.spool, hooks: declared, limits };
+  return { spool: paths.spool, hooks: declared, limits: ofReceiver };
 }
 
-/** In the form that `ss` prints. */
-const hexMark = `0x${mark.toString(16)}`;
+const socketsOf = (settings: Settings): string[] => sourceSets(settings).map(({ name }) => units.socket(name));
 
 const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
   const values = {
-    sourceSet: name,
-    port,
-    loopback4: loopback.v4,
-    loopback6: loopback.v6,
-    mark: hexMark,
+    ...{ sourceSet: name, port, slice, loopback4: loopback.v4, loopback6: loopback.v6 },
+    // In the form that `ss` prints.
+    mark: `0x${mark.toString(16)}`,
     routing: units.routing,
     service: units.receiver,
-    slice,
     allow: cidrs.map((cidr) => `IPAddressAllow=${cidr}`).join("\n"),
   };
-  return unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
+  return kit.unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
 };
 
-const metricsUnit = (settings: Settings): HostFile =>
-  unitFile(import.meta.url, units.metricsSocket, {
-    sockets: sourceSets(settings).map(({ name }) => units.socket(name)),
-    path: paths.metrics,
-    group: metricsGroup,
-    name: metricsName,
-    service: units.receiver,
-    slice,
-  });
-
 export function serviceUnit(settings: Settings): HostFile {
-  const sockets = [...sourceSets(settings).map(({ name }) => units.socket(name)), units.metricsSocket];
-  return unitFile(import.meta.url, units.receiver, {
+  const sockets = [...socketsOf(settings), units.metricsSocket];
+  const denied = "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.";
+  return kit.unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
     credentials: settings.hooks.map(({ name }) => loadCredential(name)).join("\n"),
-    program: paths.receiver,
-    settings: paths.receiverSettings,
-    user: receiverUser,
-    group: spoolGroup,
-    slice,
-    spool: paths.spool,
+    ...{ program: paths.receiver, settings: paths.receiverSettings, spool: paths.spool },
+    ...{ user: receiverUser, group: spoolGroup, slice },
     memoryMiB: receiverMemoryMiB(settings.limits),
-    sandbox: sandbox(
-      "node",
-      "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.",
-    ),
+    sandbox: kit.sandbox("node", denied),
   });
 }
 
 /** Group-writable and setgid: the builder removes the files of the deliveries it takes, and new files belong to the group. */
-const folderMode = "2770";
-
-/** Names and modes as `stat` prints them. */
-const spoolFolders = ({ hooks }: Settings): string =>
-  [
-    `${paths.spool} 750 root:${spoolGroup}`,
-    ...hooks.map(({ name }) => `${paths.spool}/${name} ${folderMode} ${receiverUser}:${spoolGroup}`),
-  ]
-    .sort()
-    .join("\n");
+const folderOf = (hook: string): kit.Folder => [`${paths.spool}/${hook}`, "2770", `${receiverUser}:${spoolGroup}`];
 
 /** An allowlist whose fact would be cut at 2 KiB is compared by its hash. */
 const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
@@ -113,83 +79,55 @@ const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =
     ? { read: `admits ${unit}`, want }
     : { read: `admits ${unit} | hashed`, want: createHash("sha256").update(want).digest("hex") };
 
+const socketFact = (unit: string): HostFact => ({
+  ...{ name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
+});
+
 function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   const unit = units.socket(name);
   const allow = cidrs.map(asSystemd).sort().join(" ");
   const deny = [anywhere.v4, anywhere.v6].sort().join(" ");
   return [
-    { name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
-    { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit} ${port}`, want: "yes" },
+    socketFact(unit),
+    { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit}`, want: "yes" },
     { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
   ].map((fact) => ({ ...fact, about: unit }));
 }
 
 export const credentialsFact = `hooks with a credential in ${paths.credentials}`;
 
-export function receiverLayer(settings: Settings): HostLayer {
+export function receiverLayer(settings: Settings) {
   const sets = sourceSets(settings);
   const hooks = settings.hooks.map(({ name }) => name);
   const encrypted = credentialFiles(settings);
-  return layerOf(import.meta.url, "receiver", {
+  const folders: kit.Folder[] = [[paths.spool, "750", `root:${spoolGroup}`], ...hooks.map(folderOf)];
+  const accounts = { user: receiverUser, group: spoolGroup, spool: paths.spool, readers: metricsGroup };
+  return kit.layerOf(import.meta.url, "receiver", {
     values: {
-      service: units.receiver,
-      sockets: sets.map(({ name }) => units.socket(name)),
-      everySocket: units.socket("*"),
-      metrics: units.metricsSocket,
-      metricsPath: paths.metrics,
-      metricsGroup,
-      slice,
-      user: receiverUser,
-      group: spoolGroup,
-      hooks,
-      encrypted,
-      spool: paths.spool,
-      sysusers: paths.sysusers,
-      tmpfiles: paths.tmpfiles,
-      settings: paths.receiverSettings,
-      program: paths.receiver,
-      credentials: paths.credentials,
-      loopback4: loopback.v4,
-      loopback6: loopback.v6,
-      mark: hexMark,
-      guard: units.guard,
-      guardConfiguration,
-      mustReject: mustReject(settings),
+      ...{ service: units.receiver, sockets: socketsOf(settings), everySocket: units.socket("*"), slice },
+      ...{ metrics: units.metricsSocket, metricsPath: paths.metrics, metricsGroup },
+      ...{ user: receiverUser, group: spoolGroup, spool: paths.spool, hooks, encrypted },
+      ...{ sysusers: paths.sysusers, tmpfiles: paths.tmpfiles, credentials: paths.credentials },
+      ...{ settings: paths.receiverSettings, program: paths.receiver },
+      ...{ guard: units.guard, guardConfiguration, mustReject: mustReject(settings) },
     },
     files: [
-      file(
-        paths.sysusers,
-        template(import.meta.url, "sysusers.conf", {
-          ...{ user: receiverUser, group: spoolGroup, spool: paths.spool },
-          readers: metricsGroup,
-        }),
-      ),
-      file(
-        paths.tmpfiles,
-        template(import.meta.url, "tmpfiles.conf", {
-          spool: paths.spool,
-          group: spoolGroup,
-          folders: hooks
-            .map((hook) => `d ${paths.spool}/${hook} ${folderMode} ${receiverUser} ${spoolGroup} -`)
-            .join("\n"),
-        }),
-      ),
-      file(paths.receiverSettings, `${JSON.stringify(receiverSettings(settings), null, 2)}\n`),
-      unitFile(import.meta.url, slice),
+      kit.file(paths.sysusers, kit.template(import.meta.url, "sysusers.conf", accounts)),
+      kit.file(paths.tmpfiles, kit.tmpfilesOf(folders)),
+      kit.jsonFile(paths.receiverSettings, receiverSettings(settings)),
+      kit.unitFile(import.meta.url, slice),
       ...sets.map(socketUnit),
-      metricsUnit(settings),
+      kit.unitFile(import.meta.url, units.metricsSocket, {
+        ...{ sockets: socketsOf(settings), service: units.receiver, slice },
+        ...{ path: paths.metrics, group: metricsGroup, name: metricsName },
+      }),
       serviceUnit(settings),
     ],
     owns: [
-      paths.sysusers,
-      paths.tmpfiles,
-      paths.receiverSettings,
+      ...[paths.sysusers, paths.tmpfiles, paths.receiverSettings],
       // The last one is for every unit whose name begins with "pushgate-".
-      ...dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
-      `${paths.units}/${slice}`,
-      `${paths.units}/${units.socket("*")}`,
-      `${paths.units}/${units.metricsSocket}`,
-      `${paths.units}/${units.receiver}`,
+      ...kit.dropIns("pushgate-receiver*", units.metricsSocket, slice, "pushgate-.*"),
+      ...[slice, units.socket("*"), units.metricsSocket, units.receiver].map((unit) => `${paths.units}/${unit}`),
     ],
     facts: [
       ...sets.flatMap(socketFacts),
@@ -198,24 +136,16 @@ export function receiverLayer(settings: Settings): HostLayer {
         read: `systemctl show -p IPAddressAllow --value ${slice} -- -.slice | grep . || echo none`,
         want: "none",
       },
-      {
-        name: `${units.metricsSocket} is`,
-        read: `socket_state ${units.metricsSocket}`,
-        want: `enabled active in /${slice}/${units.metricsSocket}`,
-      },
+      socketFact(units.metricsSocket),
       {
         name: `${paths.metrics} is`,
         read: `stat -c '%F %a %U:%G' ${paths.metrics} 2>/dev/null`,
         want: `socket 660 root:${metricsGroup}`,
       },
-      enabledAndActive(units.receiver),
+      kit.enabledAndActive(units.receiver),
       { name: `${units.receiver} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
-      {
-        name: credentialsFact,
-        read: `ls -A ${paths.credentials}`,
-        want: encrypted.toSorted().join("\n"),
-      },
-      { name: "the spool's folders", read: "spool_folders", want: spoolFolders(settings) },
+      { name: credentialsFact, read: `ls -A ${paths.credentials}`, want: encrypted.join("\n") },
+      kit.foldersFact("the spool's folders", folders),
     ],
     timeout: 90,
   });

@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # The routing layer on the host. Values: unit, needs (the program), table, mark.
 
 take_out() {
@@ -10,7 +9,6 @@ take_out() {
 }
 
 # Facts of one family, 4 or 6. A host without ::1 has nothing to route for 6: each fact then prints the declared $2.
-
 lacks() { [ "$1" = 6 ] && ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && echo "$2"; }
 
 rule() {

@@ -3,11 +3,10 @@
  * their replies are addressed to the visitor; without this layer they leave by the default route and every delivery
  * ends in a 504. One rule and one route for each address family, in a routing table of pushgate's own.
  */
-import type { HostFact, HostLayer } from "../../apply/layer.ts";
+import type { HostFact } from "../../apply/layer.ts";
 import { exampleAddress, loopback } from "../../networks.ts";
-import { oneshotLayer, program, template, unitFile } from "../kit.ts";
+import { oneshotLayer, oneshotSandbox, program, template, unitFile } from "../kit.ts";
 import { paths, units } from "../paths.ts";
-import { oneshotSandbox } from "../sandbox.ts";
 
 /**
  * What the sockets' `Mark=` is. In the low byte, under a mask of just that byte: kube-proxy, Calico, Cilium and
@@ -25,16 +24,11 @@ export const routingTable = 9460;
  */
 const pref = 90;
 
-const hex = (value: number): string => `0x${value.toString(16)}`;
-const fwmark = `${hex(mark)}/${hex(markMask)}`;
+const fwmark = [mark, markMask].map((value) => `0x${value.toString(16)}`).join("/");
 
-const families = [
-  { family: 4, source: loopback.v4, visitor: exampleAddress.v4 },
-  { family: 6, source: loopback.v6, visitor: exampleAddress.v6 },
-] as const;
-
-function familyFacts({ family, source, visitor }: (typeof families)[number]): HostFact[] {
-  const rule = `from ${source} fwmark ${fwmark} iif lo lookup ${routingTable}`;
+function familyFacts(family: 4 | 6): HostFact[] {
+  const version = `v${family}` as const;
+  const rule = `from ${loopback[version]} fwmark ${fwmark} iif lo lookup ${routingTable}`;
   const route = "local default dev lo";
   const way = `dev lo table ${routingTable}`;
   const about = `IPv${family}`;
@@ -43,39 +37,26 @@ function familyFacts({ family, source, visitor }: (typeof families)[number]): Ho
     { name: `${about} route in table ${routingTable}`, read: `default_route ${family} '${route}'`, want: route, about },
     {
       name: `route of a reply to an ${about} visitor`,
-      read: `way_of_reply ${family} '${way}' ${source} ${visitor}`,
+      read: `way_of_reply ${family} '${way}' ${loopback[version]} ${exampleAddress[version]}`,
       ...{ want: way, about },
     },
   ];
 }
 
-export function routingLayer(): HostLayer {
+export function routingLayer() {
   const path = `${paths.lib}/routing` as const;
   const unit = units.routing;
-  const files = [
-    program(
-      path,
-      template(import.meta.url, "routing.sh", {
-        table: routingTable,
-        pref,
-        fwmark,
-        loopback4: loopback.v4,
-        visitor4: exampleAddress.v4,
-        loopback6: loopback.v6,
-        visitor6: exampleAddress.v6,
-      }),
-    ),
-    unitFile(import.meta.url, unit, {
-      folder: paths.lib,
-      program: path,
-      sandbox: oneshotSandbox("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes"),
-    }),
-  ];
+  const script = template(import.meta.url, "routing.sh", {
+    ...{ table: routingTable, pref, fwmark, loopback4: loopback.v4, loopback6: loopback.v6 },
+    ...{ visitor4: exampleAddress.v4, visitor6: exampleAddress.v6 },
+  });
+  const sandbox = oneshotSandbox("AF_INET ", "ProtectKernelModules=yes\nProtectKernelTunables=yes");
   return oneshotLayer(import.meta.url, "routing", {
     values: { unit, needs: path, table: routingTable, mark },
-    files,
+    files: [program(path, script), unitFile(import.meta.url, unit, { folder: paths.lib, program: path, sandbox })],
     facts: [
-      ...families.flatMap(familyFacts),
+      ...familyFacts(4),
+      ...familyFacts(6),
       { name: `${unit} at boot`, read: 'systemctl is-enabled "$unit" 2>/dev/null', want: "enabled" },
     ],
   });

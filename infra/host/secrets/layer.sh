@@ -1,14 +1,11 @@
-# shellcheck shell=sh disable=SC2154
-# The secrets layer on the host. Values: secrets.ts; a name is a hook's for its secrets, and `<hook>.deploy-key`,
-# `<hook>.status` or `<hook>.notify`. After the dot it is the name by which a unit loads the credential, and to which
-# systemd-creds binds it.
+# The secrets layer on the host. Values: secrets.ts. A name is a hook's for its secrets, or `<hook>.deploy-key`,
+# `<hook>.status`, `<hook>.notify`: after the dot, what a unit loads it as, and to which systemd-creds binds it.
 
-# An HMAC key that only root on this host can read.
 salt=$state/salt
 # Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.
 written=$state/credentials.sha256
 
-# The text of a credential, from one line of standard input. A deploy key has several lines, and arrives as base64.
+# A deploy key has several lines, and arrives as base64.
 plain_text() {
   case $name in
     *.deploy-key) printf '%s\n' "$current" | base64 -d ;;
@@ -23,9 +20,9 @@ activate() {
   make_folder "$credentials" 0700
   chmod 0700 "$credentials"
   rm -f "$credentials"/.*.new
-  arrived=' '
+  arrived=
   while read -r name current previous; do
-    case " $names " in *" $name "*) ;; *) say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1 ;; esac
+    among "$name" "$names" || { say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1; }
     [ -n "$current" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
     # A token is as short as its git host makes it.
     least=32
@@ -37,40 +34,31 @@ activate() {
       exit 1
     }
     sync "$credentials/.$name.new"
-    arrived="$arrived$name "
+    arrived="$arrived $name"
   done
   for name in $names; do
-    case $arrived in *" $name "*) ;; *) say "no secret arrived for $name. Nothing was replaced."; exit 1 ;; esac
+    among "$name" "$arrived" || { say "no secret arrived for $name. Nothing was replaced."; exit 1; }
   done
   for name in $names; do mv -fT "$credentials/.$name.new" "$credentials/$name"; done
   # shellcheck disable=SC2086
   (cd "$credentials" && sha256sum $names) >"$written.new"
-  sync "$written.new"
-  mv -fT "$written.new" "$written"
+  replace "$written"
   if [ ! -s "$salt" ]; then
     od -An -vtx1 -N32 /dev/urandom | tr -d ' \n' >"$salt.new"
-    sync "$salt.new"
-    mv -fT "$salt.new" "$salt"
+    replace "$salt"
   fi
   # The receiver reads its secrets once, when it starts; its sockets hold new connections meanwhile.
-  if systemctl is-active --quiet "$receiver" && as_installed receiver; then
-    systemctl restart "$receiver"
-  fi
+  ! as_installed receiver || systemctl try-restart "$receiver"
   # An ssh-agent, too, has the key that it was started with.
   as_installed builder || return 0
   for name in $names; do
-    case $name in *.deploy-key) unit=$(of_site "$agent" "${name%.*}") ;; *) continue ;; esac
-    ! systemctl is-active --quiet "$unit" || systemctl restart "$unit"
+    case $name in *.deploy-key) systemctl try-restart "$(of_site "$agent" "${name%.*}")" ;; esac
   done
 }
 
-# Fact: mode and owner of the folder and of each credential.
-modes() {
-  # shellcheck disable=SC2086
-  cd "$credentials" 2>/dev/null && stat -c '%n %a %U:%G' . $names 2>/dev/null
-}
+# shellcheck disable=SC2086
+credential_modes() { cd "$credentials" 2>/dev/null && modes . $names; }
 
-# Fact: the credentials that changed since `activate` wrote them, or "none".
 replaced() {
   if [ -s "$written" ]; then
     failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
@@ -90,6 +78,4 @@ macs() {
   fi
 }
 
-retire() {
-  rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"
-}
+retire() { rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"; }

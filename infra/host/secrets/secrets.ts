@@ -24,11 +24,10 @@ import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-/** The line of a unit that loads the credential. */
 export const loadCredential = (hook: string, kind?: CredentialKind): string =>
   `LoadCredentialEncrypted=${kind === undefined ? hook : loadedAs(kind)}:${paths.credentials}/${credentialOf(hook, kind)}`;
 
-/** Names of all files in the folder of the credentials: the entries of `Credentials` that the configuration must have. */
+/** Sorted names of all files in the folder of the credentials: the entries of `Credentials` that there must be. */
 export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
   settings.hooks
     .flatMap(({ name, repository, site, setsStatus }) => {
@@ -47,21 +46,16 @@ const textOf = (name: string, values: readonly string[]): string =>
     ? `${(values[0] ?? "").replaceAll("\r", "").trim()}\n`
     : values.map((value) => `${value}\n`).join("");
 
-/**
- * What `activate` reads on standard input. The text is secret: wrap it before it reaches a resource. Throws on what a
- * line cannot hold.
- */
+/** What `activate` reads on standard input. Secret. Throws on what a line cannot hold. */
 export function secretLines(secrets: Credentials): string {
-  return Object.entries(secrets)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, values]) => {
-      if (isDeployKey(name)) return `${name} ${Buffer.from(textOf(name, values)).toString("base64")}\n`;
-      // infra/config reports these with a fix; here one could become the line of another hook, so check again.
-      if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
-        throw new Error(`the secrets of hook ${name} are not one or two words of printable ASCII`);
-      return `${[name, ...values].join(" ")}\n`;
-    })
-    .join("");
+  const lines = Object.entries(secrets).map(([name, values]) => {
+    if (isDeployKey(name)) return `${name} ${Buffer.from(textOf(name, values)).toString("base64")}\n`;
+    // infra/config reports these with a fix; here one could become the line of another hook, so check again.
+    if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
+      throw new Error(`the secrets of hook ${name} are not one or two words of printable ASCII`);
+    return `${[name, ...values].join(" ")}\n`;
+  });
+  return lines.sort().join("");
 }
 
 /** Hex. `saltText` as the host prints it. */
@@ -82,7 +76,7 @@ export function auditVerdict(printed: string, secrets: Credentials): string {
   return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
 }
 
-/** The layer as the probe reads it: with the audit, for `judgeSecrets`. */
+/** The layer as the probe reads it: with the audit as its last fact, for `judgeSecrets`. */
 export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [...layer.facts, secretsAudit] });
 
 /** The verdict, and the script that applies the layer, which is as secret as `secrets`. */
@@ -91,32 +85,23 @@ export function judgeSecrets(
   seen: SeenLayer,
   secrets: Credentials,
 ): Reconciled & { readonly script: string } {
-  const audit = layer.facts.length;
-  const found = seen.facts[audit];
-  const verdict = reconcile(
-    { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] },
-    {
-      ...seen,
-      facts: [
-        ...layer.facts.map((_, index) => seen.facts[index]),
-        found && { ...found, output: auditVerdict(found.output, secrets) },
-      ],
-    },
-  );
+  const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
+  const facts = audited.facts.map((_, i) => {
+    const found = seen.facts[i];
+    return found && i === layer.facts.length ? { ...found, output: auditVerdict(found.output, secrets) } : found;
+  });
+  const verdict = reconcile(audited, { ...seen, facts });
   return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 
 /** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
-export function secretsLayer(settings: Settings): HostLayer {
+export function secretsLayer(settings: Settings) {
   const { etc, credentials } = paths;
   const names = credentialFiles(settings);
+  const modes = [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)];
   return layerOf(import.meta.url, "secrets", {
     values: {
-      etc,
-      credentials,
-      names,
-      receiver: units.receiver,
-      agent: units.agent("%i"),
+      ...{ etc, credentials, names, receiver: units.receiver, agent: units.agent("%i") },
       audit: textBeside(import.meta.url, "audit.cjs"),
     },
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
@@ -124,8 +109,8 @@ export function secretsLayer(settings: Settings): HostLayer {
     facts: [
       {
         name: `credentials in ${credentials}`,
-        read: "modes",
-        want: [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)].join("\n"),
+        read: "credential_modes",
+        want: modes.join("\n"),
       },
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
       { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },

@@ -1,4 +1,3 @@
-# shellcheck shell=sh disable=SC2154
 # Whether the folders that a site names are fit for it. Each function prints "fit", or what was found and what to do.
 
 owned() { echo "$1 ($(stat -c '%A %U:%G' -- "$1"))"; }
@@ -22,7 +21,7 @@ web_root() { # hook, web root
   echo "$found, and pushgate makes its own link there. Run mv $2 $2.former on the host."
 }
 
-# Prints the number of account $1, or, before the layer that makes it was applied, of one that owns nothing.
+# The number of account $1, or, before the layer that makes it was applied, of one that owns nothing.
 number_of() { id -u "$1" 2>/dev/null || echo 65534; }
 
 # The generator's unit mounts the folder, so its account need not get through the folders above.

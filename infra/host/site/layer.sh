@@ -1,15 +1,5 @@
-# shellcheck shell=sh disable=SC2154
 # The site layer on the host. site.ts lists its values; folders.sh says what a web root must be.
-#
 # Web roots and releases are below folders that root alone can write. While root works on a site, no builder of it runs.
-
-# Notes where the site is served.
-write_note() { # hook web-root
-  mkdir -p -- "$notes"
-  printf '%s\n' "$2" >"$notes/.$1.new"
-  sync "$notes/.$1.new"
-  mv -fT -- "$notes/.$1.new" "$notes/$1"
-}
 
 # Whether the path $2 is the link to the releases of hook $1.
 is_link_of() { [ "$(readlink -- "$2")" = "$sites/$1/current" ]; }
@@ -54,14 +44,10 @@ remove_site() { # hook
   rm -rf --one-file-system -- "${sites:?}/$1"
 }
 
-# Called once for each site.
-serve() ( # hook web-root
+serve() ( # hook, web root
   hook=$1 root=$2
   found=$(web_root "$hook" "$root")
-  [ "$found" = fit ] || {
-    say "$root is $found"
-    exit 1
-  }
+  [ "$found" = fit ] || { say "$root is $found"; exit 1; }
   if [ -f "$notes/$hook" ]; then
     read -r former <"$notes/$hook"
     [ "$former" = "$root" ] || ! is_link_of "$hook" "$former" || rm -f -- "$former"
@@ -69,7 +55,10 @@ serve() ( # hook web-root
   is_new=yes
   [ ! -L "$root" ] || is_new=no
   make_folder "${root%/*}" 0755
-  write_note "$hook" "$root"
+  mkdir -p -- "$notes"
+  printf '%s\n' "$root" >"$notes/.$hook.new"
+  sync "$notes/.$hook.new"
+  mv -fT -- "$notes/.$hook.new" "$notes/$hook"
   ln -sfT -- "$sites/$hook/current" "$root"
   systemctl enable --quiet --now "$(of_site "$siteTarget" "$hook")"
   # A new site is built at once, not when its timer elapses.
@@ -78,8 +67,7 @@ serve() ( # hook web-root
 
 remove_others() {
   for file in "$notes"/*; do
-    [ -f "$file" ] || continue
-    case " $hooks " in *" ${file##*/} "*) ;; *) remove_site "${file##*/}" ;; esac
+    [ ! -f "$file" ] || among "${file##*/}" "$hooks" || remove_site "${file##*/}"
   done
 }
 
@@ -87,17 +75,5 @@ retire() {
   for file in "$notes"/* "$sites"/*; do
     [ ! -e "$file" ] || remove_site "${file##*/}" || exit 1
   done
-  [ ! -d "$sites" ] || rmdir --ignore-fail-on-non-empty "$sites"
-}
-
-# Facts
-
-leads() { # hook, web root
-  if is_link_of "$1" "$2"; then
-    echo "leads to the current release of $1"
-  elif [ -L "$2" ]; then
-    echo "a link to $(readlink -- "$2")"
-  else
-    echo "no link"
-  fi
+  remove_empty "$sites"
 }

@@ -2,81 +2,58 @@
  * What is served: the web root of each site is a link to its current release, and only then do the units run that start
  * builds. When the site leaves, the current release takes the link's place.
  */
-import type { HostLayer } from "../../apply/layer.ts";
-import type { Probed } from "../../apply/manifest.ts";
 import { call, quote, variables } from "../../apply/shell.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { accountsOf } from "../egress/egress.ts";
-import { enabledAndActive, layerOf, textBeside } from "../kit.ts";
+import { enabledAndActive, layerOf, question, textBeside } from "../kit.ts";
 import { generatorUser, nginxUser, paths, units } from "../paths.ts";
 
+type Folder = { readonly key: string; readonly path: string; readonly read: string };
+
 /** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
-export const foldersOfSites = ({
-  hooks,
-}: Settings): { readonly key: string; readonly path: string; readonly read: string }[] =>
+export const foldersOfSites = ({ hooks }: Settings): Folder[] =>
   hooks.flatMap(({ name, site }, i) => {
     if (site === undefined) return [];
-    const { webRoot, content, folders, writers } = site;
-    const key = `hooks[${i}].site`;
+    const { webRoot, content = "", folders, writers } = site;
     const groups = writers === undefined ? "--clear-groups" : `--groups=${writers}`;
+    const folder = (key: string, path: string, check: string, ...values: string[]) => ({
+      ...{ key: `hooks[${i}].site.${key}`, path },
+      read: call(check, ...values),
+    });
     return [
-      { key: `${key}.webRoot`, path: webRoot, read: call("web_root", name, webRoot) },
-      ...(content === undefined
-        ? []
-        : [
-            {
-              key: `${key}.content`,
-              path: content,
-              read: call("content_folder", content, generatorUser(name), groups),
-            },
-          ]),
-      ...Object.entries(folders).map(([at, path]) => ({
-        ...{ key: `${key}.folders.${at}`, path },
-        read: call("served_folder", path, nginxUser),
-      })),
+      folder("webRoot", webRoot, "web_root", name, webRoot),
+      ...(content === "" ? [] : [folder("content", content, "content_folder", content, generatorUser(name), groups)]),
+      ...Object.entries(folders).map(([at, path]) => folder(`folders.${at}`, path, "served_folder", path, nginxUser)),
     ];
   });
 
-const question = (name: string, script: string, facts: Probed["facts"]): Probed => ({
-  ...{ name, script, facts },
-  files: [],
-  owns: [],
-});
-
-/** The probe's question for preflight: whether each of `foldersOfSites` is fit. */
-export const folderQuestion = (settings: Settings): Probed =>
-  question(
-    "folders",
-    [
-      variables({ sites: paths.sites }),
-      ...["../others.sh", "folders.sh"].map((name) => textBeside(import.meta.url, name)),
-    ].join("\n"),
-    foldersOfSites(settings).map(({ path, read }) => ({ name: path, read })),
-  );
+/** For preflight: whether each of `foldersOfSites` is fit. */
+export function folderQuestion(settings: Settings) {
+  const scripts = ["../others.sh", "folders.sh"].map((name) => textBeside(import.meta.url, name));
+  const facts = foldersOfSites(settings).map(({ path, read }) => ({ name: path, read }));
+  return question("folders", [variables({ sites: paths.sites }), ...scripts].join("\n"), facts);
+}
 
 /** The schedules of sites, each once. */
 export const schedulesOf = (settings: Settings): string[] => [
   ...new Set(sitesOf(settings).flatMap(({ site: { schedule } }) => schedule ?? [])),
 ];
 
-/** The probe's question for preflight: what systemd prints for each of `schedulesOf`, with the host's time zones. */
-export const scheduleQuestion = (settings: Settings): Probed =>
-  question(
-    "schedules",
-    "",
-    schedulesOf(settings).map((schedule) => ({
-      name: schedule,
-      read: `systemd-analyze calendar -- ${quote(schedule)} 2>&1 | sed -n 's/^ *Next elapse: *//p'`,
-    })),
-  );
+/** For preflight: what systemd prints for each of `schedulesOf`, with the host's time zones. */
+export function scheduleQuestion(settings: Settings) {
+  const next = (schedule: string) =>
+    `systemd-analyze calendar -- ${quote(schedule)} 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
+  const facts = schedulesOf(settings).map((schedule) => ({ name: schedule, read: next(schedule) }));
+  return question("schedules", "", facts);
+}
 
-export function siteLayer(settings: Settings): HostLayer {
+export function siteLayer(settings: Settings) {
   const sites = sitesOf(settings);
+  const webRoots = sites.map(({ name, site: { webRoot } }) => ({ name, webRoot }));
   return layerOf(import.meta.url, "site", {
     values: {
-      ...{ siteTarget: units.site("%i"), build: units.build("%i"), reconcile: units.reconcile("%i") },
-      sites: paths.sites,
+      ...{ siteTarget: units.site("%i"), reconcile: units.reconcile("%i"), sites: paths.sites },
       // A note for each site: its web root.
       notes: `${paths.state}/sites`,
       hooks: sites.map(({ name }) => name),
@@ -86,14 +63,14 @@ export function siteLayer(settings: Settings): HostLayer {
     // No globs: a published site cannot be rendered again. `retire` gives it back.
     activate: [
       "remove_others",
-      ...sites.map(({ name, site: { webRoot } }) => call("serve", name, webRoot)),
+      ...webRoots.map(({ name, webRoot }) => call("serve", name, webRoot)),
       'remove_other_accounts "$accounts"',
     ].join("\n"),
     facts: [
-      ...sites.map(({ name, site: { webRoot } }) => ({
-        name: `web root ${webRoot}`,
-        read: call("leads", name, webRoot),
-        want: `leads to the current release of ${name}`,
+      ...webRoots.map(({ name, webRoot }) => ({
+        name: `the link ${webRoot} leads to`,
+        read: call("readlink --", webRoot),
+        want: `${paths.sites}/${name}/current`,
       })),
       ...sites.map(({ name }) => enabledAndActive(units.site(name))),
       { name: "build accounts of no site", read: 'other_accounts "$accounts" | grep . || echo none', want: "none" },

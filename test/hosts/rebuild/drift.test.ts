@@ -80,7 +80,7 @@ ln -sfn "$(readlink -f ${folder}/current)" ${webRoot}`,
     says: [
       `${units.site("site")} is: declared is "enabled active", the host reports "disabled inactive"`,
       `${units.site("docs")} is: declared is "enabled active", the host reports "enabled inactive"`,
-      `web root ${webRoot}: declared is "leads to the current release of site", the host reports "a link to ${folder}/releases/`,
+      `the link ${webRoot} leads to: declared is "${folder}/current", the host reports "${folder}/releases/`,
     ],
   },
   {

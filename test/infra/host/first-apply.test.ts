@@ -18,24 +18,24 @@ function lines(settings: Settings, ...had: string[]): string[] | undefined {
   return firstApply(settings, exampleHost, layers, parseProbe(answer, Object.keys(layers)))?.split("\n");
 }
 
-test("on a bare host each layer has a line with packages, accounts, ports, units or files", () => {
+test("on a bare host each layer has a line with packages, accounts, ports or units", () => {
   expect(lines(served)).toEqual([
     "web1: `up` adds these layers:",
     "  packages            installs what is missing of ca-certificates, git, hugo, iproute2, nftables, nginx, nodejs, openssl",
     "  origin-key          makes the origin certificate's private key, which stays on the host",
-    "  origin-certificate  installs the origin certificate for hooks.example.org (1 file)",
+    "  origin-certificate  installs the origin certificate for hooks.example.org",
     "  secrets             encrypts the secrets of site, docs with the host's key",
     "  receiver-program    installs /usr/local/lib/pushgate/receiver.cjs",
-    "  receiver            makes the account pushgate-receiver and starts pushgate-receiver.service on loopback, ports 9461, 9792 (8 files)",
+    "  receiver            makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9792)",
     "  builder-program     installs /usr/local/lib/pushgate/builder.cjs",
-    "  egress              makes the accounts pushgate-build-site, pushgate-generator-site and limits their network access (4 files)",
-    "  builder             installs the units that build site (21 files)",
+    "  egress              makes the accounts pushgate-build-site, pushgate-generator-site and limits their network access",
+    "  builder             installs the units that build site",
     "  site                makes /var/www/site a link to the current release",
-    "  routing             keeps the receiver's replies on the host, in routing table 9460 (2 files)",
-    "  proxy               starts an nginx of its own on port 8443 for hooks and www.example.org; another nginx stays as it is (8 files)",
-    "  firewall            admits Cloudflare alone to TCP port 8443; other ports stay as they are (3 files)",
-    "  guard               starts pushgate-guard.timer, which checks all of this every minute (5 files)",
-    "  client-ca           has nginx trust the client certificate that Cloudflare presents, and no former one (2 files)",
+    "  routing             keeps the receiver's replies on the host, in routing table 9460",
+    "  proxy               starts an nginx of its own on port 8443 for hooks and www.example.org; another nginx stays as it is",
+    "  firewall            admits Cloudflare alone to TCP port 8443; other ports stay as they are",
+    "  guard               starts pushgate-guard.timer, which checks all of this every minute",
+    "  client-ca           has nginx trust the client certificate that Cloudflare presents, and no former one",
   ]);
 });
 
@@ -46,9 +46,9 @@ test("the line of nginx's layer names each site that it serves", () => {
   });
   const text = lines({ ...served, hooks })!.join("\n");
   expect(text).toContain(" for hooks and www.example.org and blog.example.org; ");
-  expect(text).toContain("installs the units that build www, blog (");
+  expect(text).toContain("installs the units that build www, blog");
   // Both are of one git host.
-  expect(text).toContain(" on loopback, port 9461 (");
+  expect(text).toContain(" on loopback (9461)");
 });
 
 test("without a site the builder's layers have none", () => {

@@ -56,8 +56,8 @@ test("drop-ins are in each folder where systemd looks for them", () => {
 
 test("a file is root's and public, a program can be run and is checked, a unit is a filled template", () => {
   expect(file("/etc/x", "text")).toEqual({ path: "/etc/x", text: "text", mode: "0644", owner: "root:root" });
-  expect(file("/etc/x", "text", { mode: "0600", owner: "a:b", check: "true" })).toEqual({
-    ...{ path: "/etc/x", text: "text", mode: "0600", owner: "a:b", check: "true" },
+  expect(file("/etc/x", "text", { mode: "0600", check: "true" })).toEqual({
+    ...{ path: "/etc/x", text: "text", mode: "0600", owner: "root:root", check: "true" },
   });
   expect(program("/usr/x", "text")).toEqual({
     ...{ path: "/usr/x", text: "text", mode: "0755", owner: "root:root", check: 'sh -n "$1"' },

@@ -107,7 +107,7 @@ describe.each([
 
   test("call functions that their script defines", () => {
     const defined = (script = "") => [...script.matchAll(/^(\w+)\(\) [{(]/gm)].map(([, name]) => name);
-    const programs = ["cat", "echo", "getent", "ls", "stat", "systemctl"];
+    const programs = ["cat", "echo", "getent", "ls", "readlink", "stat", "systemctl"];
     for (const { name, script, activate, reactivate = ":", retire, facts } of layers)
       for (const text of [activate, reactivate, retire, ...facts.map(({ read }) => read)]) {
         const [, word] = /^(?:\w+=\S*\s+)*([a-z_]+)\b/.exec(text) ?? [];

@@ -117,7 +117,7 @@ export function verifyUnits(files: Files): string {
 /** The faults that shellcheck and dash find in a script. */
 export function lintShell(script: string): string {
   const input = script;
-  const checked = spawnSync("shellcheck", ["-s", "dash", "-"], { env, input, encoding: "utf8" });
+  const checked = spawnSync("shellcheck", ["--norc", "-s", "dash", "-"], { env, input, encoding: "utf8" });
   const parsed = spawnSync("dash", ["-n"], { env, input, encoding: "utf8" });
   return checked.stdout + checked.stderr + parsed.stderr;
 }

@@ -98,15 +98,6 @@ test("a policy-rc.d that pushgate did not write stays as it is", ({ skip }) => {
   expect(readFileSync(root.at(shim), "utf8")).toBe("#!/bin/sh\nexit 0\n");
 });
 
-test("a host without apt-get gets an error that names the packages", ({ skip }) => {
-  skip(reason !== undefined, reason);
-  root.write("bin/dpkg-query", "#!/bin/sh\n", 0o755);
-  const tools = ["sed", "tr", "paste"].map((tool) => `${tool}() { /usr/bin/${tool} "$@"; }\n`).join("");
-  const { status, stderr } = inNamespace(`PATH=${root.at("bin")}:/nowhere\n${tools}${activate()}`);
-  expect(status).not.toBe(0);
-  expect(stderr).toContain("apt-get is missing. Install iproute2 nftables nginx nodejs openssl yourself");
-});
-
 describe("the packages", () => {
   const another = { ...exampleSite.hugo, path: "/opt/hugo/hugo" };
   const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));

@@ -65,7 +65,7 @@ describe("in the shell of root", () => {
       const functions = `${script}\nsystemctl() { :; }\n`;
       const version = `${builder.script}\n${builder.facts[0]!.read}`;
       const texts = [
-        `${functions}${site.facts.map(({ read }) => read).join("\n")}`,
+        `${functions}readlink() { echo "words: $#"; }\n${site.facts.map(({ read }) => read).join("\n")}`,
         version,
         `${functions}mkdir -p -- ${quote(`${path}.content`)}\n${site.activate}`,
       ];
@@ -73,11 +73,11 @@ describe("in the shell of root", () => {
       return begin + texts.map((text) => `sh -c ${quote(change(text, path))} >>/tmp/out 2>&1 </dev/null`).join("\n");
     });
     return onHost(
-      `mkdir -p /tmp/sites /etc/systemd/system; cd /tmp/sites\n${calls.join("\n")}\n[ ! -e /tmp/pwned ] || echo pwned\ngrep -c '^no link' /tmp/out`,
+      `mkdir -p /tmp/sites /etc/systemd/system; cd /tmp/sites\n${calls.join("\n")}\n[ ! -e /tmp/pwned ] || echo pwned\ngrep -c '^words: 2$' /tmp/out`,
     );
   };
 
-  test("facts and activation run none of it, and the facts look at each path as it is", ({ skip }) => {
+  test("facts and activation run none of it, and to the facts each path is one word", ({ skip }) => {
     skip(noHost !== undefined, noHost);
     // Two sites for each path.
     expect(run((text) => text).stdout.trim()).toBe(String(2 * paths.length));

@@ -209,14 +209,18 @@ test("facts report sockets, credentials and the spool as declared", () => {
   const socket = "pushgate-receiver-github.socket";
   const found = new Map(layer.facts.map(({ name, read, want }) => [name, [read, want]]));
   const hooks = example.hooks.map(({ name }) => name).sort();
-  const spool = hooks.map((hook) => `${paths.spool}/${hook} 2770 pushgate-receiver:pushgate-spool`);
+  const folders = example.hooks.map(({ name }) => `${paths.spool}/${name}`);
+  const spool = folders.map((folder) => `${folder} 2770 pushgate-receiver:pushgate-spool`);
   const { port, cidrs } = sourceSets(example).find(({ name }) => name === "github")!;
   expect(Object.fromEntries(found)).toMatchObject({
     [`${socket} is`]: [`socket_state ${socket}`, `enabled active in /pushgate.slice/${socket}`],
-    [`${socket} is bound to loopback port ${port}, marked`]: [`bound ${socket} ${port}`, "yes"],
+    [`${socket} is bound to loopback port ${port}, marked`]: [`bound ${socket}`, "yes"],
     [`${socket} admits`]: [`admits ${socket}`, `${[...cidrs].sort().join(" ")}, not 0.0.0.0/0 ::/0`],
     [`hooks with a credential in ${paths.credentials}`]: [`ls -A ${paths.credentials}`, hooks.join("\n")],
-    "the spool's folders": ["spool_folders", [`${paths.spool} 750 root:pushgate-spool`, ...spool].join("\n")],
+    "the spool's folders": [
+      `modes ${[paths.spool, ...folders].join(" ")}`,
+      [`${paths.spool} 750 root:pushgate-spool`, ...spool].join("\n"),
+    ],
   });
 });
 
