@@ -3,12 +3,7 @@ import { webhookUrls } from "../config/derived.ts";
 import { hooksNamed, type Options, ofStack, targets } from "./command.ts";
 import { type Declared, readSecrets, readStack, UserError } from "./stack.ts";
 
-export type Endpoint = {
-  readonly hook: Declared["hooks"][number];
-  readonly host: string;
-  readonly url: string;
-  readonly secret: string | null; // the current one
-};
+export type Endpoint = Readonly<{ hook: Declared["hooks"][number]; host: string; url: string; secret: string | null }>;
 
 export async function endpointsOf(name: string | undefined, options: Options) {
   const secrets = await readSecrets(ofStack(options));

@@ -24,7 +24,6 @@ export function age(at: string, now: string): string {
 
 export const short = (commit: string | null): string => commit?.slice(0, 12) ?? "none";
 
-/** "3.4 MiB" */
 export function size(bytes: number): string {
   const step = Math.min(3, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
   return step === 0 ? `${bytes} B` : `${(bytes / 2 ** (10 * step)).toFixed(1)} ${["", "KiB", "MiB", "GiB"][step]}`;

@@ -14,14 +14,12 @@ export const orUserError = <T>(promise: Promise<T>): Promise<T | UserError> =>
 /** `shown`: its output goes to the terminal as it comes. `input`: on its standard input, as for a secret. */
 type How = { readonly shown?: boolean; readonly prompts?: boolean; readonly input?: string | undefined };
 
-/** What pulumi prints where it has no passphrase and its own prompt would not be seen. */
-const needsPassphrase = /passphrase must be set with PULUMI_CONFIG_PASSPHRASE/;
 let passphrase: string | undefined;
 
 /** pulumi prompts for a passphrase only where its input and output are the terminal. Elsewhere this prompts, once. */
 export async function pulumi(args: readonly string[], how: How = {}) {
   const ran = await runPulumi(args, how);
-  if (ran.code === 0 || !needsPassphrase.test(ran.stderr)) return ran;
+  if (ran.code === 0 || !/passphrase must be set with PULUMI_CONFIG_PASSPHRASE/.test(ran.stderr)) return ran;
   if (!hasTerminal())
     throw new UserError("the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.");
   const { default: hidden } = await import("@inquirer/password");

@@ -6,8 +6,6 @@ import type { Outcome, PathLayer } from "./outcomes.ts";
 
 type Explanation = Omit<Cause, "outcome" | "host">;
 
-const up = "npx pulumi up";
-
 /** `at`: its place on the path. `oneshot`: the start of its service places all of the layer in the kernel. */
 type Layer = { name: string; at: PathLayer; service?: string; oneshot?: true; explains: readonly string[] };
 /** What differences of a host layer may explain, the likeliest layer first. */
@@ -50,7 +48,8 @@ function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: 
   const stopped = all.find(({ found = "" }) => /^enabled (inactive|failed)/.test(found))?.about;
   // systemd starts no socket while its service runs, and starts it with the service.
   const command = oneshot || stopped?.endsWith(".socket") ? `restart ${service}` : stopped && `start ${stopped}`;
-  const fix = command === undefined || all.some(({ path }) => path) ? up : `${state.ssh} systemctl ${command}`;
+  const fix =
+    command === undefined || all.some(({ path }) => path) ? "npx pulumi up" : `${state.ssh} systemctl ${command}`;
   return [{ layer: outcome.layer === "8 receiver" ? outcome.layer : at, what: `${first.what}${more}`, fix }];
 }
 

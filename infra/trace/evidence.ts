@@ -3,13 +3,8 @@ import type { JournalLine } from "../../service/journal.ts";
 import type { Difference } from "../apply/reconcile.ts";
 import type { PathLayer } from "./outcomes.ts";
 
-/** A source that is absent was not looked at. */
-export type Evidence = {
-  readonly delivery?: string;
-  readonly kind?: string; // the git host's word: push, ping
-  readonly host?: string;
-  readonly hook?: string;
-  readonly time?: string; // ISO 8601; absent where no log and no history has it
+/** A source that is absent was not looked at. `kind`: the git host's word, push or ping. `time`: ISO 8601. */
+export type Evidence = Readonly<Partial<Record<"delivery" | "kind" | "host" | "hook" | "time", string>>> & {
   readonly history?: "none"; // the git host's delivery history of the webhook was read, and has no push
   readonly answer?: Answer; // as the git host's page of deliveries shows it
   /** Cloudflare's security events of the request, or why they were not read. An empty list proves nothing: see 026. */

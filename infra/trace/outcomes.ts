@@ -78,7 +78,6 @@ const known = [
 ];
 const blocks = (...source: string[]): EventShape => ({ action: "block", source });
 
-/** A product of Cloudflare's answers, and leaves an event. */
 const decided = (event: EventShape, ...answer: Shape[]) => ({ event, answer });
 
 /** "Sorry, you have been blocked": the page of a rule. */

@@ -3,7 +3,7 @@
 # "j <journal entry as JSON>", and "u" where the journal was too long to be searched whole.
 # logs.ts puts the variables in front: journals (the units of each log, joined by commas), files, lines (of each log), since,
 # deliveries (texts, one a line, of which each line of a log must hold one, or nothing), seconds (of a search of the
-# journal; 0: no limit), follow (yes or no).
+# journal, which then is only near the lines of nginx; 0: no limit), follow (yes or no).
 set -uf
 export LC_ALL=C
 echo "z $(date +%z)"
@@ -34,6 +34,14 @@ rotated() { # file
     done
 }
 
+# Seconds around the lines of nginx on standard input, as "from to", merged where they overlap. The receiver writes its
+# line before nginx does, or within the minute after.
+windows() {
+  sed -n 's/^{"time":"\([0-9T:+-]*\)".*/\1/p' | date -f - +%s 2>/dev/null | sort -n |
+    awk '{ if (NR > 1 && $1 - 15 <= to) to = $1 + 60; else { if (NR > 1) print from, to; from = $1 - 15; to = $1 + 60 } }
+      END { if (NR > 0) print from, to }'
+}
+
 if [ "$follow" = yes ]; then
   journal "$journals" --lines="$lines" --follow | marked j &
   for file in $files; do tail -n "$lines" -F "$file" 2>/dev/null | marked n & done
@@ -41,7 +49,8 @@ if [ "$follow" = yes ]; then
   cat >/dev/null
   kill 0
 fi
-for file in $files; do rotated "$file" | tail -n "$lines" | marked n; done
+found=$(for file in $files; do rotated "$file" | tail -n "$lines"; done)
+[ -z "$found" ] || printf '%s\n' "$found" | marked n
 if [ -z "$deliveries" ]; then
   for log in $journals; do journal "$log" --since="$since" | tail -n "$lines" | marked j; done
   exit 0
@@ -49,7 +58,19 @@ fi
 
 # journalctl leaves out what does not match before it makes JSON, which costs ten times as much.
 pattern=$(printf '%s\n' "$deliveries" | sed 's/[.]/[.]/g' | paste -sd '|' -)
-{
-  journal "$journals" --since="$since" --case-sensitive=true --grep="$pattern"
+search() {
+  journal "$journals" --case-sensitive=true --grep="$pattern" "$@"
   [ $? -ne 124 ] || echo u
-} | tail -n "$lines" | sed 's/^{/j {/'
+}
+times=
+[ "$seconds" = 0 ] || times=$(printf '%s\n' "$found" | windows)
+if [ -n "$times" ]; then
+  began=$(date +%s)
+  printf '%s\n' "$times" | tail -n 100 | while read -r from to; do
+    [ $(($(date +%s) - began)) -lt 30 ] || { echo u; break; }
+    search --since="@$from" --until="@$to"
+  done
+  [ "$(printf '%s\n' "$times" | wc -l)" -le 100 ] || echo u
+else
+  search --since="$since"
+fi | tail -n "$lines" | sed 's/^{/j {/'

@@ -31,7 +31,7 @@ type Wanted = {
   readonly since: string;
   readonly deliveries: readonly string[]; // texts of which each line holds one; none: every line
   readonly follow?: boolean;
-  readonly seconds?: number; // of a search of the journal; 0: no limit
+  readonly seconds?: number; // of a search of the journal, near the lines of nginx if there are any; 0: all, without limit
 };
 
 export function logsScript({ sources, deliveries, follow = false, seconds = 0, ...values }: Wanted): string {

@@ -6,9 +6,6 @@ import { readStack, UserError } from "../stack.ts";
 import { request, show } from "./build.ts";
 import { readHost, type Status } from "./host-report.ts";
 
-/** Seconds that a builder has. It verifies each file of the release: about ten seconds for a hundred thousand files. */
-const patience = 90;
-
 export function chosen(host: string, { releases, deployed }: Status, now: string, wanted: string | undefined): string {
   const current = releases.findIndex(({ id }) => id === deployed?.release);
   const isWanted = ({ id, commit }: Status["releases"][number]): boolean =>
@@ -41,7 +38,8 @@ export const rollback = command({
   const on = targets(hosts, options);
   const releases = await all(on.map((host) => choose(host, hook, wanted)));
   await confirmHosts(`publishes a former release of ${name}`, on, options);
-  const roll = (host: Target, i: number) =>
-    request(host, name, { file: `rollback-${releases[i]}`, seconds: patience, restart: true });
+  // The builder verifies each file of the release: about ten seconds for a hundred thousand files.
+  const how = { seconds: 90, restart: true };
+  const roll = (host: Target, i: number) => request(host, name, { file: `rollback-${releases[i]}`, ...how });
   await show(on.map(roll), "rolled back");
 });

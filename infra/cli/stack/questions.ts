@@ -44,7 +44,6 @@ const schemaOf = ({ path }: Question): Schema =>
     return unwrapped((typeof key === "number" ? item : entries?.[key]) as Schema);
   }, shape);
 
-/** As the configuration has it: a list for a schema of several. */
 export const configured = (question: Question, answer: string): string | string[] =>
   schemaOf(question).item === undefined ? answer : answer.split(",").map((one) => one.trim());
 

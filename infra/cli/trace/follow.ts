@@ -69,7 +69,6 @@ const cleaned = ({ status, headers, body }: RecordedAnswer): RecordedAnswer => (
   ...(body !== undefined && { body: printableLines(body).slice(0, 2_000) }),
 });
 
-/** Attempts at one delivery to one host, and what its logs hold of them. */
 function judge(
   group: readonly (RecordedAttempt & { readonly answer: RecordedAnswer; readonly looked: Looked })[],
   logged: readonly Evidence[],

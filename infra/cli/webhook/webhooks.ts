@@ -84,16 +84,14 @@ const longestPause = 60_000;
 export class WebhookClient {
   readonly hook: Named;
   readonly server: Server;
+  readonly api: Server["api"];
   private readonly token: string;
 
   constructor(hook: Named, server: Server, token: string) {
     this.hook = hook;
     this.server = server;
+    this.api = server.api;
     this.token = token;
-  }
-
-  get api() {
-    return this.server.api;
   }
 
   /** The webhooks with this URL; pushgate has no other way to know its own. */

@@ -1,4 +1,5 @@
 /** `npx pushgate trace` on fake hosts: which lines it reads, what it prints, and its exit status. */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import * as v from "valibot";
@@ -187,6 +188,27 @@ test.each([
   make();
   const { stdout } = await hosts.run("trace", "--delivery", id);
   expect(stdout).toMatch(/receiver +not looked at/);
+});
+
+test("the journal is searched around nginx's lines alone, and whole where nginx has none", async () => {
+  const searches = async () => {
+    const log = hosts.at("web1", "searches");
+    hosts.write("web1", "searches", "");
+    hosts.program(join(hosts.folder, "web1/bin/journalctl"), `#!/bin/sh\necho "$*" >>${log}\n`);
+    await hosts.run("trace", "--delivery", id, "--host", "web1");
+    const lines = readFileSync(log, "utf8").trim().split("\n");
+    return lines
+      .filter((line) => line.includes("--unit=pushgate-receiver.service"))
+      .map((line) => / --since=.*?(?= --unit)/.exec(line)![0]);
+  };
+  expect(await searches()).toEqual([" --since=7 days ago"]);
+  const at = Date.parse(sent) / 1000;
+  const later = new Date((at + 3_600) * 1000).toISOString().replace(/\.\d+Z/, "+00:00");
+  logged("web1", [passed, { ...passed, time: later }, passed], []);
+  expect(await searches()).toEqual([
+    ` --since=@${at - 15} --until=@${at + 60}`,
+    ` --since=@${at + 3_600 - 15} --until=@${at + 3_600 + 60}`,
+  ]);
 });
 
 test("a line is found in a rotated file, a compressed one, behind NULs, and before 1,500 lines that quote its id", async () => {

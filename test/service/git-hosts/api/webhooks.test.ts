@@ -266,8 +266,8 @@ test("without the check of its origin a following page elsewhere gets the token"
     running.api.instead = { status: 200, body: [] };
     return following;
   };
-  const server = { ...its.server, api: { ...its.api, next } };
-  Object.assign(its, { server: Object.defineProperty(server, "origin", { get: () => origin }) });
+  const server = Object.defineProperty({ ...its.server }, "origin", { get: () => origin });
+  Object.assign(its, { server, api: { ...its.api, next } });
   await its.own({ url });
   expect([...origins]).toEqual(["https://api.github.com", "https://elsewhere.example.net"]);
 });
