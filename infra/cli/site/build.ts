@@ -28,18 +28,19 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
 }
 
 /** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
-export async function show(running: readonly Promise<Result>[], wanted: string): Promise<void> {
+export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
   const { values, faults } = await ended(running);
+  if (json) console.log(JSON.stringify(values, null, 2));
   for (const { host, result, reason } of values) {
     const line = `${host}: ${result}: ${reason}`;
-    if (result === wanted) console.log(line);
-    else faults.push(line);
+    if (result !== wanted) faults.push(line);
+    else if (!json) console.log(line);
   }
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }
 
 export const build = command({
-  takes: ["host", "yes"],
+  takes: ["host", "json", "yes"],
   examples: [["build site", "the newest commit, or after a rollback the commit that it chose"]],
 }).action(async (name: string, options: Options) => {
   const { hosts, hooks } = await readStack(ofStack(options));
@@ -49,5 +50,5 @@ export const build = command({
   // A running build ends first, and the repository is fetched.
   const seconds = 2 * site.limits.seconds + 120;
   const results = on.map((host) => request(host, name, { file: "build", seconds, restart: false }));
-  await show(results, "published");
+  await show(results, "published", options);
 });

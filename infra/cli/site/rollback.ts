@@ -26,7 +26,7 @@ async function choose(host: Target, hook: ReturnType<typeof siteNamed>, wanted: 
 }
 
 export const rollback = command({
-  takes: ["host", "yes"],
+  takes: ["host", "json", "yes"],
   examples: [
     ["rollback site", "the release before the current one"],
     ["rollback site 000012-0123456789ab", "this release, as `status` lists it"],
@@ -41,5 +41,5 @@ export const rollback = command({
   // The builder verifies each file of the release: about ten seconds for a hundred thousand files.
   const how = { seconds: 90, restart: true };
   const roll = (host: Target, i: number) => request(host, name, { file: `rollback-${releases[i]}`, ...how });
-  await show(on.map(roll), "rolled back");
+  await show(on.map(roll), "rolled back", options);
 });

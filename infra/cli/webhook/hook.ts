@@ -17,13 +17,19 @@ import {
   whyNot,
 } from "./webhooks.ts";
 
+const contentType = "application/json";
+
+const forProgram = ({ hook, host, url, secret }: Endpoint) => ({
+  ...{ hook: hook.name, host, url, contentType, events: ["push"], secret },
+});
+
 function webhookText(endpoint: Endpoint): string {
   const { hook, url, secret } = endpoint;
   const { webhookPage, secretField = () => "secret" } = gitHosts[hook.gitHost];
   const lines = {
     at: `${hook.repository}: ${webhookPage}`,
     URL: url,
-    "content type": "application/json",
+    "content type": contentType,
     [secretField(secret ?? "")]: secret ?? `not set; run npx pushgate secret rotate ${hook.name}`,
     events: "push only",
   };
@@ -95,7 +101,7 @@ async function setWebhooks(endpoints: readonly Endpoint[], options: Options): Pr
 }
 
 export const hook = command({
-  takes: ["host", "yes"],
+  takes: ["host", "json", "yes"],
   examples: [
     ["hook", "every hook on every host"],
     ["hook site --set", "creates or corrects the webhook, then pings it and follows the ping"],
@@ -108,6 +114,7 @@ export const hook = command({
       await setWebhooks(endpoints, options);
       return void (await showPings(endpoints, options));
     }
+    if (options.json) return console.log(JSON.stringify(endpoints.map(forProgram), null, 2));
     for (const endpoint of endpoints) console.log(webhookText(endpoint));
     for (const one of hooks) {
       const ofStatus = one.site ? statusTexts(one, secrets[one.name]?.status !== undefined) : [];

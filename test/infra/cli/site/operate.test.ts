@@ -65,6 +65,16 @@ To have the result of each build of site set on its commit, make a token for htt
     expect(stdout).not.toContain("ttt");
   });
 
+  test("prints one hook of one host as JSON", async () => {
+    const { stdout } = await hosts.run("hook", "site", "--host", "web2", "--json");
+    expect(JSON.parse(stdout)).toEqual([
+      {
+        ...{ hook: "site", host: "web2", url: "https://web2-hooks.example.org/webhook/site", secret: current },
+        ...{ contentType: "application/json", events: ["push"] },
+      },
+    ]);
+  });
+
   test("a hook of GitLab gets a signing token, under the name that GitLab's form has for it", async () => {
     const lab = {
       ...plain,
