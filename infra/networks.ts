@@ -1,7 +1,6 @@
 /** Every address that this project knows. Each list is sorted and free of overlaps. */
 import { isIPv4 } from "node:net";
 
-/** A published list of ranges. */
 export type Network = {
   readonly source: string; // where the owner publishes it: read it there again before you change a line
   readonly confirmed: string; // the day the list was last confirmed, YYYY-MM-DD

@@ -9,7 +9,6 @@ export type HostFile = {
   readonly check?: string;
 };
 
-/** One property of the live system. */
 export type HostFact = {
   readonly name: string; // as in preview's warnings: "table inet pushgate"
   /** Shell that only reads, in < 0.2 s; the probe ends a layer's facts after 15 s, apply.sh each after 5. */

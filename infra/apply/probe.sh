@@ -24,7 +24,6 @@ layer() { # name, declared paths, globs of owned paths
   if [ -s "$stamp_file" ] && [ -f "$stamp_file" ] && [ ! -L "$stamp_file" ]; then
     lines=0
     while { read -r line || [ -n "$line" ]; } && [ $((lines += 1)) -le 200 ]; do
-      # apply.sh writes only these characters.
       case $line in *[!\ a-zA-Z0-9/._:@+-]*) line=invalid ;; esac
       printf '["stamp","%s","%s"],\n' "$1" "$line"
     done <"$stamp_file"
@@ -62,8 +61,7 @@ SEEN
     sed -n 's/^\([0-9a-f]\{64\}\) [ *]\(.*\)$/["sha256","\2","\1"],/p'
 }
 
-# The port of this SSH connection as the host sees it, behind any NAT. sudo drops the variable, and probeCommand sets it
-# again; the listeners of sshd are the second source.
+# The port as the host sees it, behind any NAT. sudo drops the variable, and probeCommand sets it again.
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
 # Port, process and unit of each listening TCP socket, as report.ts has them.

@@ -16,8 +16,7 @@ export type SeenFact = { readonly output: string; readonly status: number };
 
 export type SeenLayer = {
   readonly name: string;
-  /** First line of the stamp file, undefined when there is none. Any text: `reconcile` checks it. */
-  readonly stamp?: string;
+  readonly stamp?: string; // first line of the stamp file, if there is one: any text, which `reconcile` checks
   /** The stamp file's other lines: the installed list of the last apply, see `fileLine` in manifest.ts. */
   readonly applied: readonly string[];
   /** By path, the declared files of all probed layers, not of this one: every layer has the same object. */
@@ -36,8 +35,7 @@ export type Listener = {
 export type HostReport = {
   readonly system: Readonly<Record<string, SeenFact | undefined>>;
   readonly listeners: readonly Listener[];
-  /** The port of the probe's own SSH connection, also through sudo; absent where sshd gives none. */
-  readonly sshPort?: number;
+  readonly sshPort?: number; // of the probe's own SSH connection, also through sudo; absent where sshd gives none
   readonly layers: Readonly<Record<string, SeenLayer>>;
 };
 

@@ -8,14 +8,19 @@ import { type Fault, faultsOf } from "./faults.ts";
 import type { Host, Parts, Placed } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
 
-export const crossFaults = (config: Parts): Fault[] => [
-  ...config.hosts.flatMap((host) => hostFaults(host, config.zone)),
+/** `isReal`: the API is Cloudflare's own, so that the values of the example of a stack are faults. */
+export const crossFaults = (config: Parts, isReal: boolean): Fault[] => [
+  ...faultsOf("zone", {
+    [`is "${config.zone}", the example's. Use the name of your own zone.`]:
+      isReal && /^example\.(org|com|net)$/.test(config.zone),
+  }),
+  ...config.hosts.flatMap((host) => hostFaults(host, config.zone, isReal)),
   ...repeated(config.hosts, "name", "Use a name for each host: resource names contain it."),
   ...repeated(config.hosts, "hostname", "Use a hostname for each host: the git host gets one webhook for each."),
   ...repeated(config.hosts, "ssh", "List each host once: pushgate applies to all entries at the same time."),
   ...repeated(config.hosts, "address", "Use an address for each host: Cloudflare finds a host by it."),
   ...repeated(config.hooks, "name", `Use a name for each hook: its path is ${webhookPath("<name>")}.`),
-  ...config.hooks.flatMap(hookFaults),
+  ...config.hooks.flatMap((hook) => hookFaults(hook, isReal)),
   ...faultsOf("edge.botFightMode", {
     [`is "off", but a rule skips bot products for hooks on the ${config.edge.plan} plan. Remove it.`]:
       config.edge.botFightMode !== undefined && config.edge.plan !== "free",
@@ -34,33 +39,42 @@ const repeated = <K extends string>(entries: readonly Placed<Record<K, string>>[
 const isIn = (network: keyof typeof networks, range: string): boolean =>
   overlapCidr([...networks[network].cidrs], range);
 
-const hostFaults = ({ at: key, hostname, originPort, address, address6 }: Placed<Host>, zone: string): Fault[] => [
-  ...Object.entries({ address, ...(address6 !== undefined && { address6 }) }).flatMap(([name, address]) =>
-    faultsOf(`${key}.${name}`, {
-      [`is "${address}", which the internet does not route. Use the public address; behind NAT, that of the router.`]:
-        isIn("notPublic", address),
-      [`is "${address}", which is Cloudflare's own. Use the address of the host behind it.`]: isIn(
-        "cloudflare",
-        address,
+const exampleFault = (address: string, isReal: boolean) => ({
+  [`is "${address}", which is reserved for documentation. Use a real address.`]:
+    isReal && isIn("documentation", address),
+});
+
+function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] {
+  const { at: key, hostname, originPort, address, address6 } = host;
+  return [
+    ...Object.entries({ address, ...(address6 !== undefined && { address6 }) }).flatMap(([name, address]) =>
+      faultsOf(`${key}.${name}`, {
+        [`is "${address}", which the internet does not route. Use the public address; behind NAT, that of the router.`]:
+          isIn("notPublic", address),
+        [`is "${address}", which is Cloudflare's own. Use the address of the host behind it.`]: isIn(
+          "cloudflare",
+          address,
+        ),
+        ...exampleFault(address, isReal),
+      }),
+    ),
+    ...faultsOf(`${key}.hostname`, {
+      [`is "${zone}", the zone itself: Cloudflare would block all but hooks. Use another name, such as hooks.${zone}.`]:
+        hostname === zone,
+      [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]: isOutside(
+        hostname,
+        zone,
       ),
     }),
-  ),
-  ...faultsOf(`${key}.hostname`, {
-    [`is "${zone}", the zone itself: Cloudflare would block all but hooks. Use another name, such as hooks.${zone}.`]:
-      hostname === zone,
-    [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]: isOutside(
-      hostname,
-      zone,
-    ),
-  }),
-  ...faultsOf(`${key}.originPort`, {
-    "is 22, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.": originPort === 22,
-    [`is ${originPort}, the port of the host's other sites. Use a TCP port of its own, such as 8443.`]:
-      originPort === 80 || originPort === 443,
-  }),
-];
+    ...faultsOf(`${key}.originPort`, {
+      "is 22, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.": originPort === 22,
+      [`is ${originPort}, the port of the host's other sites. Use a TCP port of its own, such as 8443.`]:
+        originPort === 80 || originPort === 443,
+    }),
+  ];
+}
 
-function hookFaults(hook: Parts["hooks"][number]): Fault[] {
+function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
   const { at: key, name, gitHost, repository, sources, branch } = hook;
   return [
     ...faultsOf(`${key}.branch`, {
@@ -81,17 +95,18 @@ function hookFaults(hook: Parts["hooks"][number]): Fault[] {
       [`is missing, and ${gitHost} publishes no source ranges. Use a list of the addresses that it sends deliveries from.`]:
         !published[gitHost] && sources === undefined,
     }),
-    ...(sources ?? []).flatMap((source, j) => sourceFaults(source, `${key}.sources[${j}]`)),
+    ...(sources ?? []).flatMap((source, j) => sourceFaults(source, `${key}.sources[${j}]`, isReal)),
   ];
 }
 
-function sourceFaults(source: string, key: string): Fault[] {
+function sourceFaults(source: string, key: string, isReal: boolean): Fault[] {
   if (source.endsWith("/0"))
     return [{ key, says: `is "${source}", which admits every address. Use the git host's own address.` }];
   // If nginx lost its proxy_bind, the receiver would then admit every visitor.
   if (overlapCidr([loopback.v4range, loopback.v6], source))
     return [{ key, says: `is "${source}", which covers the host itself. Use the git host's own address.` }];
   return faultsOf(key, {
+    ...exampleFault(source, isReal),
     [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]: isIn(
       "cloudflare",
       source,
@@ -100,25 +115,3 @@ function sourceFaults(source: string, key: string): Fault[] {
       isIn("notPublic", source),
   });
 }
-
-/** Faults of values that the example of a stack has. */
-export const exampleFaults = ({ zone, hosts, hooks }: Parts): Fault[] => {
-  const addresses = [
-    ...hosts.flatMap(({ at, address, address6 }) => [
-      { key: `${at}.address`, range: address },
-      { key: `${at}.address6`, range: address6 },
-    ]),
-    ...hooks.flatMap(({ at, sources = [] }) => sources.map((range, j) => ({ key: `${at}.sources[${j}]`, range }))),
-  ];
-  return [
-    ...faultsOf("zone", {
-      [`is "${zone}", the example's. Use the name of your own zone.`]: /^example\.(org|com|net)$/.test(zone),
-    }),
-    ...addresses
-      .filter(({ range }) => range !== undefined && isIn("documentation", range))
-      .map(({ key, range }) => ({
-        key,
-        says: `is "${range}", which is reserved for documentation. Use a real address.`,
-      })),
-  ];
-};

@@ -71,10 +71,8 @@ export const allHostnames = (settings: Settings): string[] => [...hookHostnames(
 export const isOutside = (hostname: string, zone: string): boolean =>
   zone !== "" && hostname !== zone && !hostname.endsWith(`.${zone}`);
 
-type Named = {
-  readonly hosts: readonly Pick<Host, "name" | "hostname" | "state">[];
-  readonly hooks: readonly Pick<Hook, "name">[];
-};
+type Endpoint = Pick<Host, "name" | "hostname" | "state">;
+type Named = { readonly hosts: readonly Endpoint[]; readonly hooks: readonly Pick<Hook, "name">[] };
 
 /** What the git host delivers to: one URL for each hook and host that is not absent. */
 export const webhookUrls = ({ hosts, hooks }: Named) =>
@@ -100,8 +98,7 @@ const ownPorts = 400;
 
 /** Hooks with the same source ranges: with a socket and an allowlist of their own, no range opens another set's hook. */
 export type SourceSet = {
-  /** The git host's name where its ranges are published, else the first hook's: a unit name's part. */
-  readonly name: string;
+  readonly name: string; // in a unit's name: the git host where its ranges are published, else the first hook
   readonly port: number; // on loopback only
   readonly cidrs: readonly string[];
   readonly hooks: readonly Hook[];

@@ -29,7 +29,6 @@ export type Schema = v.GenericSchema & {
 export const unwrapped = (schema: Schema): Schema =>
   schema.wrapped === undefined ? schema : unwrapped(schema.wrapped);
 
-/** The text that completes "Use …" for a schema. */
 export function formOf(schema: Schema): string {
   const { form } = v.getMetadata(schema);
   if (typeof form === "string") return form;
@@ -46,7 +45,6 @@ export function found(value: unknown): string {
   return `is ${JSON.stringify(shown.length > 80 ? `${shown.slice(0, 80)}…` : shown)}`;
 }
 
-/** "hosts[0].address": the path as a user writes it on a command line. */
 const keyOf = (steps: readonly unknown[], at: string): string =>
   (at + steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("")).replace(/^\./, "");
 

@@ -68,9 +68,7 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
         ...faultsOf(`${key}.previous`, {
           "equals current. Remove it: the rotation is over.": typeof current === "string" && current === previous,
         }),
-        ...(hook?.needsDeployKey === undefined
-          ? []
-          : deployKeyFaults(`${key}.deployKey`, deployKey, hook.needsDeployKey)),
+        ...deployKeyFaults(`${key}.deployKey`, deployKey, hook?.needsDeployKey),
         ...(hook === undefined ? [] : reportFaults(key, hook, { status, notify })),
       ];
     }),
@@ -126,11 +124,12 @@ function plainLeaves(stackFile: string): string[] {
 /** In base64, OpenSSH's form begins with its magic, `openssh-key-v1`, and the name of its cipher. */
 const hasPassphrase = /BEGIN ENCRYPTED|Proc-Type:.*ENCRYPTED|^b3BlbnNzaC1rZXktdjEA(?!AAAABG5vbm)/m;
 
-function deployKeyFaults(key: string, value: unknown, isNeeded: boolean): Fault[] {
+function deployKeyFaults(key: string, value: unknown, isNeeded: boolean | undefined): Fault[] {
   const run = `run: ${store(key)} <deploy-key`;
   const text = typeof value === "string" ? value.replaceAll("\r", "").trim() : "";
   const isPrivate = /^-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----\n[\s\S]+\n-----END \1-----$/.test(text);
   const isPublic = /^(ssh-|ecdsa-)\S+ /.test(text);
+  if (isNeeded === undefined) return [];
   if (!isNeeded)
     return faultsOf(key, {
       "is set, but the hook has no site whose repository is read over SSH. Remove it.": value !== undefined,

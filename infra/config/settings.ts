@@ -6,7 +6,7 @@ import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
 import * as v from "valibot";
 import { credentialKinds, credentialOf } from "../../service/credentials.ts";
 import { vendorUrl } from "../contract.ts";
-import { crossFaults, exampleFaults } from "./checks.ts";
+import { crossFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
 import { checkShape, faultsOf, SettingsError } from "./faults.ts";
 import { type HookSecrets, type Parts, type Placed, type Settings, shape } from "./schema.ts";
@@ -35,12 +35,9 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   const written = own.map(([key, text]) => [key.slice(namespace.length), decoded(text)]);
   const { secrets = {}, ...config }: Record<string, unknown> = Object.fromEntries(written);
   const { output, faults: shapeFaults } = checkShape(shape, config);
-  const parts = partsOf(config);
   const faults = [
     ...shapeFaults,
-    ...crossFaults(parts),
-    // Where the API is a test's fake, the example's values are no faults.
-    ...((raw[baseUrl] ?? vendorUrl) === vendorUrl ? exampleFaults(parts) : []),
+    ...crossFaults(partsOf(config), (raw[baseUrl] ?? vendorUrl) === vendorUrl),
     ...faultsOf(token, {
       [`is plain text. Make a new token, and run: npx pulumi config set --secret ${token}`]:
         raw[token] !== undefined && !isSecret(token),

@@ -77,14 +77,12 @@ function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
 
 /** `site.folders`: a name is a part of URLs, and a path is served whole. */
 function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: readonly Keyed[]): Fault[] {
-  const names = Object.keys(folders);
   return [
     ...faultsOf(`${key}.folders`, {
       "is set, and hostname is not, so pushgate serves nothing. Set hostname, or have your own web server serve them.":
-        names.length > 0 && hostname === undefined,
+        Object.keys(folders).length > 0 && hostname === undefined,
     }),
-    ...Object.entries(folders).flatMap(([name, path], i) => {
-      const alike = names.slice(0, i).find((other) => other.toLowerCase() === name.toLowerCase());
+    ...Object.entries(folders).flatMap(([name, path]) => {
       const overlapped = sites.find(({ site }) => overlap(path, site.webRoot));
       return faultsOf(`${key}.folders.${name}`, {
         ...ownFolder(path),
@@ -93,7 +91,6 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
         "has the name of a file that builds make. Use another name, such as downloads.": /\.(html?|txt|xml)$/i.test(
           name,
         ),
-        [`differs from folders.${alike} only in its case. Use another name.`]: alike !== undefined,
         [`is "${path}", which overlaps ${overlapped?.key}.webRoot. Use a folder beside it.`]: overlapped !== undefined,
       });
     }),

@@ -4,7 +4,7 @@ import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
-import type { Edge, Host, Settings } from "../config/settings.ts";
+import type { Host, Settings } from "../config/settings.ts";
 import { canaryPath, servedByProxy, vendorUrl } from "../contract.ts";
 import { verdict } from "../trace/verdict.ts";
 import type { CloudflareAccess } from "./api.ts";
@@ -69,13 +69,10 @@ export function obstacle(
   return `${seen}: ${meaning(status, `${addresses}, port ${originPort}`)}`;
 }
 
-/** By default, true if the API is Cloudflare's own and its token is in the stack: no hostname leads to a fake API. */
-export const sendsCanary = ({ canary }: Pick<Edge, "canary">, access: CloudflareAccess | undefined): boolean =>
-  canary ?? access?.baseUrl === vendorUrl;
-
 /** In `up` for half a minute after the last resource, in preview once. It only warns: a failure could undo nothing. */
 export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
-  if (!sendsCanary(edge, access)) return;
+  // By default, if the API is Cloudflare's own and its token is in the stack: no hostname leads to a fake API.
+  if (!(edge.canary ?? access?.baseUrl === vendorUrl)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.
   pulumi.all(records.map(({ id }) => id)).apply(async () => {
     const done = pulumi.runtime.rpcKeepAlive();

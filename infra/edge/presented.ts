@@ -7,9 +7,8 @@ import { cloudflare } from "./provider.ts";
 export type Presented = {
   readonly certId: string;
   readonly enabled: boolean | null;
-  /** "active", "pending_deployment", "deleted" and others: of the association, and of the certificate. */
-  readonly status: string;
-  readonly certStatus: string;
+  readonly status: string; // of the association: "active", "pending_deployment", "deleted" and others
+  readonly certStatus: string; // of the certificate
 };
 
 /** By hostname; a hostname without an association is absent. */

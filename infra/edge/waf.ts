@@ -51,7 +51,6 @@ export function customRules(settings: Settings): Rule[] {
       // A skip without `logging` differs at each refresh. With it, Security Events lists each delivery.
       logging: { enabled: true },
       actionParameters: {
-        // The rules after this one, pushgate's and the zone's own.
         ruleset: "current",
         // All later phases that can be skipped. The free plan has no http_request_sbfm and accepts its name.
         phases: ["http_ratelimit", "http_request_sbfm", "http_request_firewall_managed"],

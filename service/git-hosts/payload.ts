@@ -14,7 +14,6 @@ export type Push = {
 /** A push to build, or the reason why the receiver ignores the delivery (200) or rejects it (400). */
 export type Decision = { readonly push: Push } | { readonly ignored: string } | { readonly fault: string };
 
-/** One ref that a push changed, as the payload has it: any value of JSON. */
 export type Change = Readonly<Partial<Record<"ref" | "before" | "after" | "deleted", unknown>>>;
 
 export type Payload = {

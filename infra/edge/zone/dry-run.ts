@@ -37,7 +37,6 @@ async function certificateFaults(api: CloudflareApi, { id, name }: LiveZone, hos
   const belowZone = (hostname: string): string => hostname.slice(0, -name.length - 1);
   const deeper = hostnames.filter((hostname) => belowZone(hostname).includes("."));
   if (deeper.length === 0) return [];
-  // Active ones: Cloudflare lists others only with status=all.
   const packs = await api
     .list<{ readonly hosts: readonly string[] }>(`zones/${id}/ssl/certificate_packs`)
     .catch(() => undefined);

@@ -10,8 +10,7 @@ export type LiveZone = {
   readonly name: string;
   readonly plan: string; // "free", "pro", "business" or "enterprise"; Cloudflare has others for partners
   readonly botFightMode?: boolean; // whether Bot Fight Mode is on; absent on plans without it
-  /** Whether Cloudflare serves a robots.txt of its own; absent where Bot Fight Mode is. */
-  readonly managedRobotsTxt?: boolean;
+  readonly managedRobotsTxt?: boolean; // of Cloudflare's own; absent where Bot Fight Mode is
   readonly phases: LivePhases;
 };
 
@@ -22,7 +21,6 @@ export class CloudflareError extends pulumi.RunError {
   }
 }
 
-/** Throws CloudflareError with Cloudflare's own words. */
 const read = <T>(what: string, permission: string, answer: Promise<T>): Promise<T> =>
   answer.catch((error: unknown) => {
     if (error instanceof CloudflareError) throw error;

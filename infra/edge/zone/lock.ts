@@ -65,8 +65,8 @@ export function ruleset(
 /** A destroy deletes the last resource first, so the lock comes after the DNS records; its hook covers all rulesets. */
 export function lock({ beforeDelete }: Keeper, records: readonly pulumi.Resource[], parent: pulumi.Resource): void {
   const hooks = records.length > 0 ? { beforeDelete: [beforeDelete] } : {};
-  const opts = { parent, dependsOn: [...records], hooks };
-  new pulumi.ComponentResource("pushgate:edge:Lock", "rules of the zone's own", {}, opts);
+  const name = "rules of the zone's own";
+  new pulumi.ComponentResource("pushgate:edge:Lock", name, {}, { parent, dependsOn: [...records], hooks });
 }
 
 /** A forgotten host would keep everything. Registered on every run: only a state names a host that was removed. */
@@ -86,11 +86,7 @@ export function lockHosts(
     },
     { onDryRun: true },
   );
-  for (const { host, component } of hosts.filter(({ host }) => host.state === "present"))
-    new pulumi.ComponentResource(
-      "pushgate:edge:Lock",
-      `${host.name} lock`,
-      {},
-      { parent: component, dependsOn: [...records], hooks: { beforeDelete: [stays] } },
-    );
+  const common = { dependsOn: [...records], hooks: { beforeDelete: [stays] } };
+  for (const { host, component: parent } of hosts.filter(({ host }) => host.state === "present"))
+    new pulumi.ComponentResource("pushgate:edge:Lock", `${host.name} lock`, {}, { ...common, parent });
 }

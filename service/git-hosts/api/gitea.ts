@@ -8,12 +8,7 @@ import { github } from "./github.ts";
 
 const page = 50; // webhooks
 
-const family = (
-  name: string,
-  permission: string,
-  webhooks: Partial<WebhookApi>,
-  lacks: readonly string[] = [],
-): Api => ({
+const family = (name: string, permission: string, webhooks: Partial<WebhookApi>): Api => ({
   base: ({ origin, names }) => {
     const prefix = segments(["", ...names.slice(0, -2)]);
     return `${origin}${prefix}/api/v1/repos/${segments(names.slice(-2))}`;
@@ -41,7 +36,7 @@ const family = (
     }),
     made: { type: name.toLowerCase() },
     ...webhooks,
-    lacks: [...lacks, `${name} has no API for its delivery history: its page has it.`],
+    lacks: [...(webhooks.lacks ?? []), `${name} has no API for its delivery history: its page has it.`],
   },
 });
 
@@ -59,6 +54,6 @@ const likeGitea = (name: string): Api => ({
 export const gitea = likeGitea("Gitea");
 export const forgejo = likeGitea("Forgejo");
 // One list, without pages.
-export const gogs: Api = family("Gogs", "all that the account may do", { next: () => undefined }, [
-  "Gogs has no API for tests.",
-]);
+export const gogs: Api = family("Gogs", "all that the account may do", {
+  ...{ next: () => undefined, lacks: ["Gogs has no API for tests."] },
+});

@@ -4,7 +4,6 @@ import { type Api, headersOf, onOrOff, recordedAnswer, setOrNone, textOf } from 
 
 const tokenPage = "Settings > Access tokens of this project";
 
-/** Each is a field `<name>_events`. */
 const otherEvents = (
   "confidential_issues confidential_note deployment feature_flag issues job merge_requests note pipeline releases " +
   "resource_access_token tag_push wiki_page"

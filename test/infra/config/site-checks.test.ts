@@ -189,10 +189,6 @@ describe("folders", () => {
       `hooks[0].site.folders.${name} has the name of a file that builds make. Use another name, such as downloads.`,
     ]),
     [
-      { folders: { files: "/srv/a", Files: "/srv/b" }, hostname },
-      "hooks[0].site.folders.Files differs from folders.files only in its case. Use another name.",
-    ],
-    [
       { folders: { files: "/srv" }, hostname },
       'hooks[0].site.folders.files is "/srv", which holds more than this site. Use a folder below it.',
     ],

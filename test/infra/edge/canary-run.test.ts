@@ -52,9 +52,10 @@ const hosts = [
   { ...exampleHost, name: "web3", hostname: "hooks3.example.org", state: "lost" as const },
 ];
 /** Sends the canary, which the web answers so. Returns the hostnames that were requested. */
-async function send(answers: readonly Answer[], edge: object = { canary: true }): Promise<string[]> {
+async function send(answers: readonly Answer[], edge: object = { canary: true }, baseUrl?: string): Promise<string[]> {
   web.answers = [...answers];
-  canary({ ...example, hosts, edge: { ...example.edge, ...edge } }, undefined, []);
+  const access = baseUrl === undefined ? undefined : { baseUrl, token: "t" };
+  canary({ ...example, hosts, edge: { ...example.edge, ...edge } }, access, []);
   await vi.waitFor(() => expect(web.answers).toEqual([]), { timeout: 60_000 });
   await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
   return web.asked.map((options) => (options as Options).hostname);
@@ -70,6 +71,14 @@ test("each present host is requested once, on a connection of its own, the answe
   ]);
   expect(web.read).toBe(1);
   expect([texts(warn), texts(info)]).toEqual([[], []]);
+});
+
+test("the canary is sent if the API is Cloudflare's own, or the configuration says so", async () => {
+  const own = "https://api.cloudflare.com/client/v4";
+  expect(await send([], {})).toEqual([]);
+  expect(await send([], {}, "http://127.0.0.1:4000/client/v4")).toEqual([]);
+  expect(await send([], { canary: false }, own)).toEqual([]);
+  expect(await send([through], {}, own)).toEqual([exampleHost.hostname]);
 });
 
 test("the request waits for the records, and the run for its answer", async () => {

@@ -1,6 +1,6 @@
 /** The report on a canary that does not arrive. canary-run.test.ts tests what is sent, and test/hosts/edge/canary.test.ts when. */
 import { describe, expect, test } from "vitest";
-import { type CanaryAnswer, obstacle, sendsCanary } from "../../../infra/edge/canary.ts";
+import { type CanaryAnswer, obstacle } from "../../../infra/edge/canary.ts";
 
 const host = { address: "203.0.113.10", address6: "2001:db8::10", originPort: 8443 };
 const cloudflare = { "cf-ray": "8f0c2d1e3a4b5c6d-FRA", server: "cloudflare" };
@@ -64,13 +64,4 @@ describe("obstacle names the layer and what to do for", () => {
 
 test("every status that Cloudflare may answer has a text without gaps", () => {
   for (let status = 200; status < 600; status++) expect(reported(status)).not.toContain("undefined");
-});
-
-test("the canary is sent if the API is Cloudflare's own, or the configuration says so", () => {
-  const at = (baseUrl: string) => ({ baseUrl, token: "t" });
-  expect(sendsCanary({}, at("https://api.cloudflare.com/client/v4"))).toBe(true);
-  expect(sendsCanary({}, at("http://127.0.0.1:4000/client/v4"))).toBe(false);
-  expect(sendsCanary({}, undefined)).toBe(false);
-  expect(sendsCanary({ canary: true }, undefined)).toBe(true);
-  expect(sendsCanary({ canary: false }, at("https://api.cloudflare.com/client/v4"))).toBe(false);
 });

@@ -55,7 +55,7 @@ const admitted = (names: readonly string[]): string[] =>
   [...new Set(names)].filter((name) => {
     const { hosts, hooks, ...config } = configOf([hook(name, 0)]);
     const at = <T extends object>(one: T) => ({ ...one, at: "" });
-    return crossFaults({ ...config, hosts: hosts.map(at), hooks: hooks.map(at) }).length === 0;
+    return crossFaults({ ...config, hosts: hosts.map(at), hooks: hooks.map(at) }, false).length === 0;
   });
 /** Source sets have 400 ports. */
 const batches = (names: readonly string[], size: number): string[][] =>
