@@ -1,9 +1,9 @@
 /** A folder of numbered files, oldest first: the builder only adds reports, on the disk, and the reporter removes them. */
-import { readdirSync, readSync } from "node:fs";
+import { readSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
-import { moveAside, reading, remove, withFile, writeWhole } from "./files.ts";
+import { moveAside, namesIn, reading, remove, withFile, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   /** The git host's API, or the URL of `site.notify`. */
@@ -26,14 +26,14 @@ const mostBytes = 8 << 10;
 
 const isName = (name: string): boolean => /^\d{9}\.json$/.test(name);
 
-/** Names without those that have a leading dot, which a path unit does not see either. */
-const namesIn = (folder: string): Buffer[] =>
-  readdirSync(folder, "buffer")
+/** Without names that have a leading dot, which a path unit does not see either. */
+const seenIn = (folder: string): Buffer[] =>
+  namesIn(folder)
     .filter(([first]) => first !== 0x2e)
     .sort(Buffer.compare);
 
 export function add(folder: string, report: Report): void {
-  const names = namesIn(folder).map(String).filter(isName);
+  const names = seenIn(folder).map(String).filter(isName);
   const number = Number.parseInt(names.at(-1) ?? "0", 10) + 1;
   const name = `${number}.json`.padStart(14, "0");
   writeWhole(join(folder, name), `${JSON.stringify(report)}\n`, 0o644, join(folder, ".new"));
@@ -42,7 +42,7 @@ export function add(folder: string, report: Report): void {
 
 /** All that wait, with their names in bytes. A file without a report is not the builder's. */
 export const waiting = (folder: string) =>
-  namesIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
+  seenIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
 
 function read(path: string): Report | undefined {
   const bytes = Buffer.alloc(mostBytes);

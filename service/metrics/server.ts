@@ -1,5 +1,5 @@
 /** Answers `GET /metrics` on a unix socket, and nothing else. Not on the sockets for deliveries, which the git host reaches. */
-import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer, type Server } from "node:http";
 
 const bounds = {
   maxHeaderSize: 8 << 10,
@@ -8,34 +8,25 @@ const bounds = {
   connectionsCheckingInterval: 1_000,
   requireHostHeader: false,
 };
+const always = { "Content-Type": "text/plain; version=0.0.4; charset=utf-8", Connection: "close" };
 
 /** The receiver ends without waiting for the connections of this server. */
 export function createMetricsServer(collect: () => Promise<string>): Server {
   let running: Promise<string> | undefined;
-  // Requests during a collection share it.
-  const shared = () => {
-    running ??= collect().finally(() => {
-      running = undefined;
-    });
-    return running;
-  };
-  const server = createServer(bounds, answer(shared));
-  server.maxConnections = 16;
-  return server;
-}
-
-const always = { "Content-Type": "text/plain; version=0.0.4; charset=utf-8", Connection: "close" };
-
-const answer =
-  (collect: () => Promise<string>): RequestListener =>
-  async (req, res) => {
+  const server = createServer(bounds, async (req, res) => {
     const respond = (status: number, text: string, more = {}) =>
       res.writeHead(status, { ...always, "Content-Length": Buffer.byteLength(text), ...more }).end(text);
     if (req.url !== "/metrics") return respond(404, "The metrics are at /metrics.\n");
     if (req.method !== "GET") return respond(405, "", { Allow: "GET" });
-    try {
-      return respond(200, await collect());
-    } catch {
-      return respond(500, "");
-    }
-  };
+    // Requests during a collection share it.
+    running ??= collect().finally(() => {
+      running = undefined;
+    });
+    return running.then(
+      (text) => respond(200, text),
+      () => respond(500, ""),
+    );
+  });
+  server.maxConnections = 16;
+  return server;
+}

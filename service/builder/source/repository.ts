@@ -115,8 +115,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
     throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
   }
   const withSubmodules = settings.submodules && (await updateSubmodules(context));
-  const stage = ["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])];
-  const tracked = await git(stage);
+  const tracked = await git(["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])]);
   if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git cannot list the files: ${lastLine(tracked.stderr)}`);
   const lines = tracked.stdout.split("\0");
   const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
