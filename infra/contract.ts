@@ -11,3 +11,10 @@ export const vendorUrl = "https://api.cloudflare.com/client/v4";
 
 /** The key behind the origin certificate; it never leaves the host. */
 export const originKey = "/etc/pushgate/tls/origin.key";
+
+/** The errors of nginx's three answers with 403, which the body alone tells apart. */
+export const forbidden = {
+  notFromCloudflare: "the request does not come from Cloudflare",
+  noClient: "Cloudflare sent no single client address: see whether a transform rule changes CF-Connecting-IP",
+  outOfRange: "source not allowed",
+};

@@ -3,7 +3,7 @@
  * Cloudflare's documentation of its status codes, of error 1xxx pages, and of the fields of firewall events.
  */
 import { isRejection } from "../../service/journal.ts";
-import { servedByProxy, servedByReceiver } from "../contract.ts";
+import { forbidden, servedByProxy, servedByReceiver } from "../contract.ts";
 
 /** The layers on a delivery's path, as README's picture counts them; 0 is the git host. */
 export const pathLayers = [
@@ -20,7 +20,7 @@ export type Shape = {
   readonly challenge?: true; // it has `cf-mitigated`
   /** Cloudflare's page, by number, or `blocked`; left out, whatever the page is. */
   readonly page?: readonly string[];
-  readonly text?: RegExp; // in the body of nginx's answer
+  readonly text?: string; // in the body of nginx's answer
 };
 
 /** A security event of Cloudflare's. What is left out may be anything. */
@@ -90,7 +90,7 @@ const from = (first: number, last: number): number[] => Array.from({ length: las
 const ownPage: Shape = { status: from(400, 499), page: [] };
 
 const alone = { came: "alone" } as const;
-const byNginx = (status: number, nginx: Omit<NginxShape, "status"> = alone, text?: RegExp) => ({
+const byNginx = (status: number, nginx: Omit<NginxShape, "status"> = alone, text?: string) => ({
   answer: [{ by: servedByProxy, status: [status], ...(text !== undefined && { text }) }],
   nginx: { ...nginx, status: [status] },
 });
@@ -182,9 +182,9 @@ export const outcomes: readonly Outcome[] = [
     "client certificate": { what: "nginx got no client certificate of this zone, a request that is no HTTP, or a header above 8 KiB", ...byNginx(400),
       fix: "npx pulumi up, which presents the client certificate again." },
     "not from Cloudflare": { what: "the connection came from outside of Cloudflare's ranges, and the firewall let it in",
-      ...byNginx(403, alone, /does not come from Cloudflare/),
+      ...byNginx(403, alone, forbidden.notFromCloudflare),
       fix: "npx pulumi preview shows what changed in the firewall." },
-    "no client address": { what: "Cloudflare sent no single client address", ...byNginx(403, alone, /no single client address/),
+    "no client address": { what: "Cloudflare sent no single client address", ...byNginx(403, alone, forbidden.noClient),
       fix: "Remove the transform rule that changes CF-Connecting-IP." },
     "no hook": { what: "no hook has this path", fix: "Enter the URL that npx pushgate hook prints.", ...byNginx(404) },
     method: { what: "the method is not POST", ...byNginx(405), fix: "Enter the URL that npx pushgate hook prints: a redirect turns POST into GET." },
@@ -197,7 +197,7 @@ export const outcomes: readonly Outcome[] = [
   // systemd rejects the connection, and nginx reports it.
   ...at("7 systemd", {
     "outside of the ranges": { what: "systemd rejected the connection: the source is outside of the git host's ranges",
-      ...byNginx(403, { came: "refused", in_ranges: "0" }, /source not allowed/),
+      ...byNginx(403, { came: "refused", in_ranges: "0" }, forbidden.outOfRange),
       fix: compareSource },
     "unreachable socket": { what: "the source is inside of the ranges, and the receiver's socket did not accept the connection",
       ...byNginx(503, { came: "refused", in_ranges: "1" }),

@@ -21,7 +21,7 @@ function fitsAnswer({ by, status, challenge, page, text }: Shape, answer: Answer
   const { "x-served-by": server, "cf-mitigated": mitigated } = headers;
   const isUnseen = (value: string | undefined): boolean => partial === true && value === undefined;
   if (!status.includes(answer.status) || !(isUnseen(server) || (server || undefined) === by)) return false;
-  if (by !== undefined) return !mitigated && (text === undefined || body === undefined || text.test(body));
+  if (by !== undefined) return !mitigated && (text === undefined || body === undefined || body.includes(text));
   if (!isUnseen(mitigated) && Boolean(mitigated) !== (challenge === true)) return false;
   const found = pageOf(answer);
   return page === undefined || found === undefined || page.includes(found);

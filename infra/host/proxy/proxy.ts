@@ -12,7 +12,7 @@ import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { variables } from "../../apply/shell.ts";
 import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts";
 import type { GitHostName, Host, Settings } from "../../config/settings.ts";
-import { canaryPath, originKey, servedByProxy, webhookPath } from "../../contract.ts";
+import { canaryPath, forbidden, originKey, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
 import { enabledAndActive, file, layerOf, program, sandbox, template, textBeside, unitFile } from "../kit.ts";
 import { originCertificate } from "../origin-certificate/origin-certificate.ts";
@@ -67,7 +67,7 @@ export function renderProxy(settings: Settings, host: Host): string {
     hookDeliveries: lines(settings.hooks, ({ name, gitHost }) => `${webhookPath(name)} ${deliveryId(gitHost)};`),
     hookLocations: hooks.map(({ name, set }) => hookLocation(name, set.port, limits)).join("\n\n"),
     ...{ originPort: host.originPort, hostname: host.hostname, listen6: whereExists(listen6) },
-    ...{ rate: limits.proxyRate, largestBody: limits.bodyBytes, canaryPath, servedBy: servedByProxy },
+    ...{ rate: limits.proxyRate, largestBody: limits.bodyBytes, canaryPath, servedBy: servedByProxy, ...forbidden },
     websites: websites(settings, host.originPort, whereExists(listen6)),
   });
 }

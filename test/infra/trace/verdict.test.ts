@@ -110,7 +110,9 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   "another program on the origin port": [own(520), own(524)],
   "client certificate": [byNginx(400)],
   "not from Cloudflare": [byNginx(403, {}, "the request does not come from Cloudflare")],
-  "no client address": [byNginx(403, {}, "Cloudflare sent no single client address: see whether …")],
+  "no client address": [
+    byNginx(403, {}, "Cloudflare sent no single client address: see whether a transform rule changes CF-Connecting-IP"),
+  ],
   "no hook": [byNginx(404, {}, "not found")],
   method: [byNginx(405)],
   "large body": [byNginx(413)],
