@@ -235,7 +235,7 @@ test.each([
   [
     "a hostname that no certificate covers",
     below("example.org", "blog.example.org"),
-    'pushgate:hosts[0].hostname is "hooks.blog.example.org", which no certificate of the zone covers: the universal one covers one label below example.org. Use a name such as hooks-blog.example.org, or order an advanced certificate for *.blog.example.org in Cloudflare\'s dashboard.',
+    "hooks.blog.example.org has no certificate of the zone: the universal one covers one label below example.org. Use a name such as hooks-blog.example.org, or order an advanced certificate for *.blog.example.org in Cloudflare's dashboard.",
   ],
 ])("what only Cloudflare knows is rejected before a change: %s", async (_, change, fault) => {
   const text = readFileSync(usual.stackFile, "utf8");
