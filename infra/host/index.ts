@@ -1,7 +1,4 @@
-/**
- * Every layer of one host by name, in the order of an apply: keys before what is signed with them, the receiver before
- * nginx, nginx before the firewall opens its port. Golden files and probe loop over them, a removal backwards.
- */
+/** Every layer of one host by name, in the order of an apply: each before what needs or reaches it. */
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { builderLayer } from "./builder/builder.ts";

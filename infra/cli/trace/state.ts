@@ -11,8 +11,7 @@ import { parseProbe } from "../../apply/report.ts";
 import { scriptBeside, variables, word } from "../../apply/shell.ts";
 import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
-import { paths, units } from "../../host/paths.ts";
-import { clientCaPath, logs } from "../../host/proxy/places.ts";
+import { clientCaPath, nginxLogs, paths, units } from "../../host/paths.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
 import { timeOfMicros } from "../site/logs.ts";
@@ -49,7 +48,7 @@ const socketsOf = (stack: Declared) =>
 
 export function stateScript(stack: Declared, host: Host): string {
   const [sockets, findings] = [socketsOf(stack).map(({ unit }) => unit), `${paths.guard}/findings`];
-  const values = { port: host.originPort, spool: paths.spool, logs: dirname(logs.access), findings, sockets };
+  const values = { port: host.originPort, spool: paths.spool, logs: dirname(nginxLogs.access), findings, sockets };
   const script = [variables(values), scriptBeside(import.meta.url, "state.sh")];
   return ["(", ...script, "(", probeScript(layersOf(stack, host)), ") | state probe", ")"].join("\n");
 }

@@ -1,7 +1,6 @@
 /**
- * The guard: at boot and every minute it restores pushgate's tables and routing rule where another service removed them
- * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without
- * BPF, or IPAddressAllow= of a parent slice, opens the sockets without a message; only a connection shows that.
+ * The guard: guard.sh at boot and every minute. A kernel without BPF, or IPAddressAllow= of a parent slice, opens the
+ * sockets without a message; only a connection shows that.
  */
 import { containsCidr } from "cidr-tools";
 import { sourceSets } from "../../config/derived.ts";

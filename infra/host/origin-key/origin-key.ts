@@ -1,7 +1,6 @@
 /**
  * The origin key and its certificate request. The host makes both, so the key is in no state, log or rendered file. A
- * good key is kept: a new one would not fit the installed certificate, and an nginx that restarts before the next
- * certificate arrives would not start.
+ * good key is kept: a new one would not fit the installed certificate.
  */
 import type { Host } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";

@@ -131,12 +131,12 @@ describe("a fault quotes what was found and says what to do", () => {
     [
       "another nginx",
       () => check({ nginx: yes("nginx version: openresty/1.27.1") }),
-      /^nginx reports ".*openresty.*", which is not nginx\. Install the distribution's package\.$/,
+      /^nginx of an unknown version found; pushgate needs 1\.22 or later\. Install the distribution's package, /,
     ],
     [
       "an old node",
       () => check({ nodejs: yes("v16.20.2") }),
-      /^nodejs 16\.20\.2 found; pushgate needs 18 or later\. Upgrade the package, or use Debian 12 or later\.$/,
+      /^nodejs 16\.20\.2 found; pushgate needs 18 or later\. Install the distribution's package, of Debian 12 or later\.$/,
     ],
     [
       "no cgroup v2",
