@@ -1,4 +1,5 @@
-# What the scripts of several host layers share. kit.ts puts before it: layer (its name), units, stamps and state (folders).
+# What the scripts of several host layers share. kit.ts puts before it, as variables, the values that the layer's renderer
+# names, and layer (its name), units, stamps and state (folders).
 
 # layer.sh defines those that it needs.
 reactivate() { :; }

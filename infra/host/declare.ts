@@ -120,7 +120,6 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
   return made;
 }
 
-/** In reverse order: the guard before what it would restore. */
 function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
   let dependsOn: pulumi.Resource[] = [];

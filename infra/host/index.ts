@@ -24,7 +24,6 @@ export type Made = {
 };
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {
-  // Builder and reporter are on a host while a hook needs them, and leave it after the last one.
   const of = (program: Program, layer: HostLayer): HostLayer => (isNeeded(program, settings) ? layer : leaving(layer));
   const programOf = (program: Program) =>
     of(program, programLayer(program, settings, made.programs[program] ?? { sha256: "" }));

@@ -56,7 +56,6 @@ export const enabledAndActive = (unit: string): HostFact => ({
   about: unit,
 });
 
-/** As `stat` prints them. */
 export type Folder = readonly [path: string, mode: string, owner: string];
 export const foldersFact = (name: string, folders: readonly Folder[]): HostFact => ({
   name,
@@ -64,7 +63,6 @@ export const foldersFact = (name: string, folders: readonly Folder[]): HostFact 
   want: folders.map((folder) => folder.join(" ")).join("\n"),
 });
 
-/** systemd-tmpfiles makes the folders at boot and in an apply. */
 export const tmpfilesOf = (folders: readonly Folder[]): string =>
   folders.map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`).join("");
 

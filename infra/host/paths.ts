@@ -46,7 +46,6 @@ export const paths = {
   generator: "/run/pushgate-generator",
 } as const;
 
-/** Of this stack alone. */
 export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 
 /** The client-ca layer's: the CA of the certificate that Cloudflare presents, and the line that trusts it. */
@@ -81,7 +80,6 @@ export const units = {
   nginx: "pushgate-nginx.service",
   nginxSocket: "pushgate-nginx.socket",
   egress: "pushgate-egress.service",
-  /** What starts, stops or enables it does so to all units of a site. */
   site: ofSite("site", "target"),
   content: ofSite("content", "service"),
   build: ofSite("build", "service"),

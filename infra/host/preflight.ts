@@ -55,10 +55,8 @@ const privilege: Check = ({ host: { ssh, sudo }, answer, fault }) => {
 };
 
 const serviceManager: Check = ({ answer, fault }) => {
-  const [first, container] = [answer("pid1") || "unknown", answer("container")];
-  const where = ["", "none"].includes(container) ? "" : ` (a ${container} container)`;
-  if (first !== "systemd")
-    return fault(`process 1 is ${first}${where}; pushgate needs systemd. Use a host that boots.`);
+  const first = answer("pid1") || "unknown";
+  if (first !== "systemd") return fault(`process 1 is ${first}; pushgate needs systemd. Use a host that boots.`);
   const version = /^systemd (\d+)/.exec(answer("systemd"))?.[1] ?? "of an unknown version";
   if (!(Number(version) >= 252))
     fault(`systemd ${version} found; pushgate needs 252 or later. Use Debian 12 or later.`);
@@ -69,7 +67,6 @@ const answered: Check = ({ host, settings, report: { system, layers }, fault }) 
   const names = questionsOf(host, settings).flatMap(({ name, facts }) =>
     facts.flatMap((fact, i) => (layers[name]?.facts[i] === undefined ? [fact.name] : [])),
   );
-  // The last fact of system.sh.
   if (system.dnat === undefined) names.unshift("versions and resources");
   if (names.length > 0) fault(`${names.join(", ")}: ${unread}. Run the command again when this host is less busy.`);
 };
@@ -93,7 +90,6 @@ const software = [
   { name: "nodejs", command: "nodejs", version: /^v(\S+)/, least: "18" },
 ];
 
-/** What is not installed comes from Debian 12 or later. */
 const packages: Check = ({ answer, fault }) => {
   for (const { name, command, version, least } of software) {
     const installed = answer(command);
@@ -170,13 +166,12 @@ const disk: Check = ({ answer, fault }) => {
 /** Cloudflare answers on IPv6 for every proxied name, whatever the DNS records are. On the host the loopback needs it. */
 const ipv6: Check = ({ host: { address6 }, answer, warn }) => {
   if (answer("ipv6") !== "") return;
-  const found = `no IPv6 on this host${address6 === undefined ? "" : `, though \`address6\` is ${address6}`}`;
-  const leave = address6 === undefined ? "" : "Leave `address6` out, or Cloudflare may try it in vain. ";
-  const fix = "Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run `npx pulumi up`.";
-  warn(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
+  const found = "no IPv6 on this host: a push that reaches Cloudflare over IPv6 is answered 503.";
+  const leave =
+    address6 === undefined ? "" : ` Leave \`address6\` (${address6}) out, or Cloudflare may try it in vain.`;
+  warn(`${found}${leave} Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run \`npx pulumi up\`.`);
 };
 
-/** What root, the generator and nginx cannot use, also later: an `up` would stop there. */
 const folders: Check = ({ settings, report: { layers }, fault }) => {
   for (const [i, { key, path }] of foldersOfSites(settings).entries()) {
     const found = layers.folders?.facts[i]?.output ?? "fit";

@@ -13,6 +13,8 @@ export function summaryText(settings: Settings, applied: ReadonlyMap<string, rea
     webhookUrls({ ...settings, hosts: hosts.map((host) => ({ ...host, state: "present" })) }).map(
       ({ hook, host, url }) => `  ${hook} on ${host}: ${url}`,
     );
+  const section = (hosts: Settings["hosts"], head: string, ...more: string[]) =>
+    hosts.length === 0 ? [] : [head, ...urlsOf(hosts), ...more];
   const next = sitesOf(settings).length > 0 ? "; `npx pushgate status` then shows the build" : "";
   return [
     ...changed.map(({ name, state }) =>
@@ -20,13 +22,11 @@ export function summaryText(settings: Settings, applied: ReadonlyMap<string, rea
         ? `${name}: pushgate is removed. Installed packages stay.`
         : `${name}: applied ${applied.get(name)!.join(", ")}.`,
     ),
-    ...(left.length === 0 ? [] : ["Remove these webhooks at the git host:", ...urlsOf(left)]),
-    ...(keyed.length === 0
-      ? []
-      : [
-          "The git host needs these webhooks, with content type application/json and the push event alone:",
-          ...urlsOf(keyed),
-          `Enter each with the secret that \`npx pushgate hook\` prints. Next, push${next}.`,
-        ]),
+    ...section(left, "Remove these webhooks at the git host:"),
+    ...section(
+      keyed,
+      "The git host needs these webhooks, with content type application/json and the push event alone:",
+      `Enter each with the secret that \`npx pushgate hook\` prints. Next, push${next}.`,
+    ),
   ].join("\n");
 }

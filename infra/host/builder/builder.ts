@@ -52,7 +52,6 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
-
 const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
 
 const moreMembers = (hook: SiteHook) => [
@@ -60,7 +59,6 @@ const moreMembers = (hook: SiteHook) => [
   ...(isReported(hook) ? [units.reportPath] : []),
 ];
 
-/** The units that are alike for all sites. systemd replaces %i by the hook's name. */
 function templates(): HostFile[] {
   const unit = (name: string, values: kit.Values, from = name) =>
     kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);

@@ -1,9 +1,7 @@
 /**
- * The generator's unit, the only one in which code of a repository runs, as an account of its own. A connection to the
- * socket starts it, and gets its output. Its process can write, keep or close the connection as it likes: how a build
- * ended is in a file that root writes (decision 020). Its root is an empty folder with the distribution, the clone and the
- * content: a generator may publish any absolute path that a site's configuration names. TemporaryFileSystem=/ would be
- * shorter and has no effect: systemd 252 and 257 leave the host's root in place.
+ * The generator's unit, the only one in which code of a repository runs. A connection to the socket starts it, and gets its
+ * output; how a build ended is in a file that root writes (decision 020). Its root is an empty folder: a generator may
+ * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { endOfFolders, statsName } from "../../../service/builder/build/content.ts";
 import type { HostFile } from "../../apply/layer.ts";

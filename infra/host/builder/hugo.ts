@@ -34,7 +34,6 @@ export const environment = (cache: string, { exec, http }: Pick<SiteHook["site"]
 });
 
 export const program = ({ site }: Site): string => site.hugo.path;
-
 /** Another program than the distribution's is the operator's to install. */
 export const packages = ({ site }: Site): string[] => (site.hugo.path === "/usr/bin/hugo" ? ["hugo"] : []);
 

@@ -9,6 +9,5 @@ export const clientCaLayer = (clientCaPem: string) =>
       file(settledCa.path, `${clientCaPem.trimEnd()}\n`, { check: 'openssl x509 -in "$1" -noout' }),
       file(settledCa.line, `ssl_trusted_certificate ${settledCa.path};\n`),
     ],
-    // The proxy layer's facts show what nginx runs with. It reads the files only when it reloads.
-    facts: [],
+    facts: [], // The proxy layer's facts show what nginx runs with.
   });

@@ -1,7 +1,4 @@
-/**
- * The guard: guard.sh at boot and every minute. A kernel without BPF, or IPAddressAllow= of a parent slice, opens the
- * sockets without a message; only a connection shows that.
- */
+/** guard.sh, at boot and every minute: a kernel without BPF opens the sockets, and only a connection shows that. */
 import { containsCidr } from "cidr-tools";
 import { sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";

@@ -6,7 +6,6 @@ import * as generator from "../builder/hugo.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-/** Sorted. */
 export function packagesOf(settings: Settings): string[] {
   const sites = sitesOf(settings);
   return [

@@ -31,7 +31,6 @@ const root = fileURLToPath(new URL("../../../", import.meta.url));
 /** What Debian 12's node runs; CommonJS, as Express loads modules with `require` at run time. */
 export const bundling = { bundle: true, platform: "node", target: "node18", format: "cjs" } as const;
 
-/** The same source gives the same bytes, on any computer and in any folder. */
 export async function buildProgram(program: Program): Promise<Bundle> {
   const built = await build({
     absWorkingDir: root,

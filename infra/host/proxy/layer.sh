@@ -1,4 +1,3 @@
-# The proxy layer on the host. proxy.ts lists its values.
 # - systemd holds the origin port. Connections wait there while the service restarts, so a restart loses none.
 # - A change of the configuration alone is a reload, which ends no download. `nginx -t` passes on configurations whose
 #   workers then die, and a master that cannot use the new one keeps the former although the reload succeeds: after a

@@ -1,4 +1,4 @@
-# The receiver layer on the host. receiver.ts lists its values. A socket that is bound as declared is never restarted, as
+# A socket that is bound as declared is never restarted, as
 # what waits in it would be lost. systemd does not start a socket while its service runs, so a new socket starts inside the
 # service's restart: one transaction for both, and deliveries for the other sockets wait in them.
 
@@ -114,10 +114,8 @@ retire() {
   systemctl stop "$slice" 2>/dev/null
   remove_empty "${metricsPath%/*}" sockets.target.wants
   # Half-written files never were a delivery; every other file was accepted and is kept.
-  if [ -d "$spool" ]; then
-    find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete
-    find "$spool" -depth -type d -empty -delete
-  fi
+  find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete 2>/dev/null
+  find "$spool" -depth -type d -empty -delete 2>/dev/null
   if [ -d "$spool" ]; then
     { chown -R root:root "$spool" && chmod -R u=rwX,g=,o= "$spool"; } || exit 1
     say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never built; remove the folder if they are of no use"

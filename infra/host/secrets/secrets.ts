@@ -69,7 +69,7 @@ export function auditVerdict(printed: string, secrets: Credentials): string {
 
 export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [...layer.facts, secretsAudit] });
 
-/** Of `probedSecrets`: the verdict, and the script that applies the layer, which is as secret as `secrets`. */
+/** `script` is as secret as `secrets`. */
 export function judgeSecrets(layer: HostLayer, seen: SeenLayer, secrets: Credentials) {
   const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
   const facts = audited.facts.map((_, i) => {
@@ -80,7 +80,6 @@ export function judgeSecrets(layer: HostLayer, seen: SeenLayer, secrets: Credent
   return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 
-/** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
 export function secretsLayer(settings: Settings) {
   const { etc, credentials } = paths;
   const names = credentialFiles(settings);

@@ -12,9 +12,9 @@ export const foldersOfSites = ({ hooks }: Settings) =>
     if (site === undefined) return [];
     const { webRoot, content = "", folders, writers } = site;
     const groups = writers === undefined ? "--clear-groups" : `--groups=${writers}`;
-    const folder = (key: string, path: string, check: string, ...values: string[]) => ({
+    const folder = (key: string, path: string, ...of: [check: string, ...values: string[]]) => ({
       ...{ key: `hooks[${i}].site.${key}`, path },
-      read: call(check, ...values),
+      read: call(...of),
     });
     return [
       folder("webRoot", webRoot, "web_root", name, webRoot),
