@@ -6,7 +6,6 @@ system() { fact system "$1" 0 "$2"; } # name shell
 system os '. /etc/os-release && printf "%s %s" "$ID" "$VERSION_ID"'
 system uid 'id -u'
 system pid1 'cat /proc/1/comm'
-system container 'systemd-detect-virt --container'
 system apt 'command -v apt-get'
 system systemd 'systemctl --version | head -n 1'
 system nft 'nft --version'

@@ -1,4 +1,5 @@
-# What the scripts of several host layers share. kit.ts puts before it: layer (its name), units, stamps and state (folders).
+# What the scripts of several host layers share. kit.ts puts before it, as variables, the values that the layer's renderer
+# names, and layer (its name), units, stamps and state (folders).
 
 # layer.sh defines those that it needs.
 reactivate() { :; }
@@ -27,10 +28,9 @@ make_folder() {
 
 remove_empty() { for folder; do [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty -- "$folder"; done; }
 
-# Puts $1.new in the place of $1.
+# By $1.new.
 replace() { sync -- "$1.new" && mv -fT -- "$1.new" "$1"; }
 
-# The last journal lines of unit $1.
 lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager >&2; }
 
 # Restarts services $3..., and fails where a service does not keep property and value $1 for 1.2 s; the error says $2,
@@ -53,7 +53,6 @@ restart_and_watch() {
   done
 }
 
-# Names, modes and owners, as the facts about folders declare them.
 modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }
 
 newest() { stat -c %Y "$@" 2>/dev/null | sort -n | tail -n 1; }
@@ -85,4 +84,14 @@ forget_missing() {
       xargs -r rmdir --ignore-fail-on-non-empty
   done
   systemctl daemon-reload
+}
+
+# The build accounts that pushgate made, except those that $1 lists: accounts of a site that left.
+other_accounts() {
+  made=$(sed -nE 's/^(pushgate-(build|generator|report)-[^:]*):([^:]*:){3}pushgate (builder|generator|reporter) of .*/\1/p' /etc/passwd)
+  for account in $made; do among "$account" "$1" || echo "$account"; done
+}
+
+remove_other_accounts() {
+  for account in $(other_accounts "$1"); do userdel "$account" || return 1; done
 }

@@ -1,6 +1,6 @@
 /** The hosts as Pulumi resources: the probe of each, and its layers in the order in which they are applied. */
 import * as pulumi from "@pulumi/pulumi";
-import { type HostLayer, leaving } from "../apply/layer.ts";
+import { leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { appliedLayers, apply, applySecrets, lost, probe } from "../apply/ship.ts";
@@ -32,7 +32,7 @@ export type Inputs = {
 /** `last`: the layer that is applied last; Cloudflare's resources wait for it. */
 type DeclaredHost = ProbedHost & { readonly component: pulumi.Resource; readonly last: pulumi.Resource };
 
-/** Texts that other resources make; a probe needs the paths of the layers only. */
+/** Other resources make these; a probe needs the paths of the layers only. */
 const unknown = { certificate: "", clientCaPem: "" };
 
 /** Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. */
@@ -69,50 +69,45 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const layers = made({});
   const first = firstApply(settings, host, layers, report);
   if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);
-  const seen = (name: LayerName) => report.layers[name]!;
-  type After = pulumi.Resource[];
-  type Step = (dependsOn: After) => ReturnType<typeof apply>;
-  const step =
-    (name: LayerName, layer: pulumi.Input<HostLayer> = layers[name], program?: Bundle): Step =>
-    (dependsOn) =>
-      apply(host, layer, seen(name), { parent, dependsOn }, program);
-  const send = (name: LayerName, program?: Bundle): Step => step(name, layers[name], program);
-
-  const applied = new Map<LayerName, ReturnType<typeof apply>>();
-  const special: Partial<Record<LayerName, Step>> = {
-    "origin-certificate"(dependsOn) {
-      const csr = certificateRequest(host, report, applied.get("origin-key")!.stdout);
-      const request = { hostname: host.hostname, hostnames: namesOf(settings, host), csr };
-      const signed = signOrigin(request, { parent, dependsOn });
-      const layer = signed.certificate.apply((certificate) => made({ certificate })["origin-certificate"]);
-      return step("origin-certificate", layer)([signed]);
-    },
-    secrets(dependsOn) {
-      const judged = secrets.apply((wanted) => judgeSecrets(layers.secrets, seen("secrets"), wanted));
-      return applySecrets(host, layers.secrets, judged, { parent, dependsOn });
-    },
-    "receiver-program": send("receiver-program", programs.receiver),
-    "builder-program": send("builder-program", programs.builder),
-    "reporter-program": send("reporter-program", programs.reporter),
-    proxy: step(
-      "proxy",
-      clientCa.apply((clientCaPem) => made({ clientCaPem }).proxy),
-    ),
+  const bundles: { readonly [name in LayerName]?: Bundle | undefined } = {
+    "receiver-program": programs.receiver,
+    "builder-program": programs.builder,
+    "reporter-program": programs.reporter,
   };
+  const applied = new Map<LayerName, ReturnType<typeof apply>>();
+  function step(name: LayerName, dependsOn: pulumi.Resource[]): ReturnType<typeof apply> {
+    const opts = { parent, dependsOn };
+    const [layer, seen] = [layers[name], report.layers[name]!];
+    if (name === "origin-certificate") {
+      const csr = certificateRequest(host, report, applied.get("origin-key")!.stdout);
+      const signed = signOrigin({ hostname: host.hostname, hostnames: namesOf(settings, host), csr }, opts);
+      const certified = signed.certificate.apply((certificate) => made({ certificate })[name]);
+      return apply(host, certified, seen, { parent, dependsOn: [signed] });
+    }
+    if (name === "secrets") {
+      const judged = secrets.apply((wanted) => judgeSecrets(layer, seen, wanted));
+      return applySecrets(host, layer, judged, opts);
+    }
+    if (name === "proxy") {
+      const trusting = clientCa.apply((clientCaPem) => made({ clientCaPem })[name]);
+      return apply(host, trusting, seen, opts);
+    }
+    return apply(host, layer, seen, opts, bundles[name]);
+  }
 
   // `declareClientCa` applies its layer.
   const names = layerNames(layers).filter((name) => name !== "client-ca");
-  const leave = names.filter((name) => layers[name].present === false && !neverCame(seen(name))).reverse();
-  let last: After = [];
+  const leave = names.filter((name) => layers[name].present === false && !neverCame(report.layers[name]!)).reverse();
+  let last: pulumi.Resource[] = [];
   for (const name of [...names.filter((name) => layers[name].present !== false), ...leave]) {
-    const layer = (special[name] ?? step(name))(last);
+    const layer = step(name, last);
     applied.set(name, layer);
     last = [layer];
   }
   return last[0]!;
 }
 
-/** A good request on the host is the one its certificate was made from: a changed key layer must not replace it. */
+/** A good request on the host is the one of its certificate: a changed key layer must not replace it. */
 function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<string>): pulumi.Input<string> {
   const found = report.layers.request?.facts[0]?.output;
   if (found) return found;
@@ -124,7 +119,6 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
   return made;
 }
 
-/** In reverse order: the guard before what it would restore, the packages' layer last. */
 function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
   let dependsOn: pulumi.Resource[] = [];

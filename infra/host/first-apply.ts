@@ -38,7 +38,6 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
   "client-ca": () => "has nginx trust the client certificate that Cloudflare presents, and no former one",
 };
 
-/** For the layers that the host never had; undefined where it had all. */
 export function firstApply(settings: Settings, host: Host, layers: HostLayers, report: HostReport): string | undefined {
   const names = layerNames(layers).filter((name) => layers[name].present !== false && neverCame(report.layers[name]!));
   if (names.length === 0) return undefined;

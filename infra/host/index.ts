@@ -1,7 +1,4 @@
-/**
- * Every layer of one host by name, in the order of an apply: keys before what is signed with them, the receiver before
- * nginx, nginx before the firewall opens its port. Golden files and probe loop over them, a removal backwards.
- */
+/** Every layer of one host by name, in the order of an apply: each before what needs or reaches it. */
 import { type HostLayer, leaving } from "../apply/layer.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { builderLayer } from "./builder/builder.ts";
@@ -27,7 +24,6 @@ export type Made = {
 };
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {
-  // Builder and reporter are on a host while a hook needs them, and leave it after the last one.
   const of = (program: Program, layer: HostLayer): HostLayer => (isNeeded(program, settings) ? layer : leaving(layer));
   const programOf = (program: Program) =>
     of(program, programLayer(program, settings, made.programs[program] ?? { sha256: "" }));

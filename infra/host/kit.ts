@@ -21,15 +21,13 @@ export const file = (
 export const jsonFile = (path: HostFile["path"], value: unknown): HostFile =>
   file(path, `${JSON.stringify(value, null, 2)}\n`);
 
-/** A shell program, checked by the host's own shell. */
 export const program = (path: HostFile["path"], text: string): HostFile =>
   file(path, text, { mode: "0755", check: 'sh -n "$1"' });
 
-/** The systemd unit `name`, from the template of that name beside `base`, or from another. */
 export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
   file(`${paths.units}/${name}`, template(base, from, values));
 
-/** What the instance `unit` has beside its template: a drop-in of these lines, or none. */
+/** The drop-in of an instance, or none. */
 export const instanceFile = (unit: string, lines: readonly string[]): HostFile[] =>
   lines.length === 0 ? [] : [file(`${paths.units}/${unit}.d/site.conf`, `${lines.join("\n")}\n`)];
 
@@ -58,20 +56,16 @@ export const enabledAndActive = (unit: string): HostFact => ({
   about: unit,
 });
 
-/** Path, mode and owner as `stat` prints them. */
 export type Folder = readonly [path: string, mode: string, owner: string];
-
 export const foldersFact = (name: string, folders: readonly Folder[]): HostFact => ({
   name,
   read: `modes ${folders.map(([path]) => path).join(" ")}`,
   want: folders.map((folder) => folder.join(" ")).join("\n"),
 });
 
-/** systemd-tmpfiles makes the folders at boot and in an apply. */
 export const tmpfilesOf = (folders: readonly Folder[]): string =>
   folders.map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`).join("");
 
-/** common.sh and layer.sh of the folder of `base`, after the layer's values as shell variables. */
 export const layerScript = (base: string, layer: string, values: Values = {}, shared: readonly string[] = []): string =>
   [
     variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, ...values }),
@@ -103,11 +97,9 @@ export function layerOf(base: string, name: string, { values, shared, ...parts }
   };
 }
 
-/** For oneshot.sh. */
 export const oneshotLayer = (base: string, name: string, parts: Parts): HostLayer =>
   layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });
 
-/** What the probe asks for preflight, and for no layer. */
 export const question = (name: string, script: string, facts: Probed["facts"]): Probed => ({
   ...{ name, script, facts, files: [], owns: [] },
 });
@@ -149,10 +141,9 @@ const memory = {
 };
 
 /**
- * The sandbox of what handles data of foreign origin, and of the builder's helpers, which root runs; network, memory and
- * folders are in each unit. `denied`: a comment on the system calls that fail.
- * No prefix drop-in (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of each
- * apply, which could then not write to /etc (measured on systemd 257).
+ * The sandbox of what handles data of foreign origin, and of the builder's helpers. `denied`: a comment on the system calls
+ * that fail. No prefix drop-in (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of
+ * each apply, which could then not write to /etc (measured on systemd 257).
  */
 export const sandbox = (program: keyof typeof memory, denied = ""): string =>
   template(import.meta.url, "sandbox/program.conf", {

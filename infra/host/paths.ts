@@ -20,9 +20,7 @@ export const paths = {
   tls: "/etc/pushgate/tls",
   /** For each hook, encrypted by systemd-creds with the host's key. */
   credentials: "/etc/pushgate/credentials",
-  /** The receiver answers `GET /metrics` on it. */
   metrics: "/run/pushgate/metrics.sock",
-  /** What the guard found, and which sockets it stopped. */
   guard: "/run/pushgate-guard",
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
@@ -48,6 +46,23 @@ export const paths = {
   generator: "/run/pushgate-generator",
 } as const;
 
+export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
+
+/** The client-ca layer's: the CA of the certificate that Cloudflare presents, and the line that trusts it. */
+export const settledCa = { path: `${paths.tls}/settled-ca.pem`, line: `${paths.tls}/settled-ca.conf` } as const;
+
+/** systemd makes and removes `run`, and makes `cache`. */
+export const nginxFolders = {
+  run: "/run/pushgate-nginx",
+  cache: "/var/cache/pushgate-nginx",
+  logs: "/var/log/pushgate-nginx",
+} as const;
+export const nginxLogs = {
+  access: `${nginxFolders.logs}/hooks.log`,
+  error: `${nginxFolders.logs}/error.log`,
+  site: (hook: string) => `${nginxFolders.logs}/site-${hook}.log`,
+};
+
 /** An instance of a template for one hook; the template without a hook, and in its text with "%i". */
 const ofSite =
   (kind: string, type: "path" | "service" | "target" | "timer" | "*") =>
@@ -65,7 +80,6 @@ export const units = {
   nginx: "pushgate-nginx.service",
   nginxSocket: "pushgate-nginx.socket",
   egress: "pushgate-egress.service",
-  /** What starts, stops or enables it does so to all units of a site. */
   site: ofSite("site", "target"),
   content: ofSite("content", "service"),
   build: ofSite("build", "service"),
@@ -77,12 +91,9 @@ export const units = {
   agent: ofSite("agent", "service"),
   report: ofSite("report", "service"),
   reportPath: ofSite("report", "path"),
-  /** A pattern: both of these. */
   reporter: ofSite("report", "*"),
-  /**
-   * No instances of one template for all hooks: systemd names the service of a connection after the connection alone
-   * (pushgate-generator@4-812-0.service for pushgate-generator@site.socket, in systemd 252 and 257).
-   */
+  // No instances of one template: systemd 252 and 257 name the service of a connection after the connection alone
+  // (pushgate-generator@4-812-0.service for pushgate-generator@site.socket).
   generator: (hook: string, connection = "") => `pushgate-generator-${hook}@${connection}.service`,
   generatorSocket: (hook: string) => `pushgate-generator-${hook}.socket`,
   stop: (hook: string, connection = "") => `pushgate-stop-${hook}@${connection}.service`,

@@ -10,17 +10,8 @@ import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from ".
 
 type Fitness = { readonly faults: string[]; readonly warnings: string[] };
 
-type Check = (seen: {
-  readonly host: Host;
-  readonly settings: Settings;
-  readonly report: HostReport;
-  /** What the host answered; "" if the command failed. */
-  readonly answer: (name: string) => string;
-  readonly fault: (text: string) => void;
-  readonly warn: (text: string) => void;
-}) => void;
+type Check = (seen: ReturnType<typeof look>) => void;
 
-/** The lines of `preflight` for a person: all faults of a host are one text. */
 export function fitFaults(host: Host, report: HostReport, settings: Settings): Fitness {
   const { faults, warnings } = preflight(host, report, settings);
   const listed = faults.map((text) => `\n  ${text}`).join("");
@@ -30,22 +21,27 @@ export function fitFaults(host: Host, report: HostReport, settings: Settings): F
   };
 }
 
-/** What is probed for preflight, and for no layer. */
 export const questionsOf = (host: Host, settings: Settings): Probed[] => [
   csrQuestion(host),
   folderQuestion(settings),
   scheduleQuestion(settings),
 ];
 
-export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {
+function look(host: Host, report: HostReport, settings: Settings) {
   const faults: string[] = [];
   const warnings: string[] = [];
-  const answer = (name: string) => (report.system[name]?.status === 0 ? report.system[name].output : "");
-  const seen = {
-    ...{ host, settings, report, answer },
-    fault: (text: string) => void faults.push(text),
-    warn: (text: string) => void warnings.push(text),
+  return {
+    ...{ host, report, settings, faults, warnings },
+    /** "" if the command failed. */
+    answer: (name: string): string => (report.system[name]?.status === 0 ? report.system[name].output : ""),
+    fault: (text: string): void => void faults.push(text),
+    warn: (text: string): void => void warnings.push(text),
   };
+}
+
+export function preflight(host: Host, report: HostReport, settings: Settings): Fitness {
+  const seen = look(host, report, settings);
+  const { faults, warnings } = seen;
   for (const check of [privilege, serviceManager]) check(seen);
   // A host that is only cleaned needs no more. Without root the other answers mean nothing.
   if (host.state === "present" && faults.length === 0) for (const check of checks) check(seen);
@@ -59,10 +55,8 @@ const privilege: Check = ({ host: { ssh, sudo }, answer, fault }) => {
 };
 
 const serviceManager: Check = ({ answer, fault }) => {
-  const [first, container] = [answer("pid1") || "unknown", answer("container")];
-  const where = ["", "none"].includes(container) ? "" : ` (a ${container} container)`;
-  if (first !== "systemd")
-    return fault(`process 1 is ${first}${where}; pushgate needs systemd. Use a host that boots.`);
+  const first = answer("pid1") || "unknown";
+  if (first !== "systemd") return fault(`process 1 is ${first}; pushgate needs systemd. Use a host that boots.`);
   const version = /^systemd (\d+)/.exec(answer("systemd"))?.[1] ?? "of an unknown version";
   if (!(Number(version) >= 252))
     fault(`systemd ${version} found; pushgate needs 252 or later. Use Debian 12 or later.`);
@@ -73,7 +67,6 @@ const answered: Check = ({ host, settings, report: { system, layers }, fault }) 
   const names = questionsOf(host, settings).flatMap(({ name, facts }) =>
     facts.flatMap((fact, i) => (layers[name]?.facts[i] === undefined ? [fact.name] : [])),
   );
-  // The last fact of system.sh.
   if (system.dnat === undefined) names.unshift("versions and resources");
   if (names.length > 0) fault(`${names.join(", ")}: ${unread}. Run the command again when this host is less busy.`);
 };
@@ -97,17 +90,12 @@ const software = [
   { name: "nodejs", command: "nodejs", version: /^v(\S+)/, least: "18" },
 ];
 
-/** What is not installed comes from Debian 12 or later. */
 const packages: Check = ({ answer, fault }) => {
   for (const { name, command, version, least } of software) {
     const installed = answer(command);
-    const found = version.exec(installed)?.[1] ?? "";
-    if (installed !== "" && found === "")
-      fault(`${name} reports "${installed}", which is not ${name}. Install the distribution's package.`);
-    else if (installed !== "" && older(found, least))
-      fault(
-        `${name} ${found} found; pushgate needs ${least} or later. Upgrade the package, or use Debian 12 or later.`,
-      );
+    const found = version.exec(installed)?.[1] ?? "of an unknown version";
+    const fix = `pushgate needs ${least} or later. Install the distribution's package, of Debian 12 or later.`;
+    if (installed !== "" && older(found, least)) fault(`${name} ${found} found; ${fix}`);
   }
 };
 
@@ -135,8 +123,9 @@ const network: Check = ({ report: { system }, fault }) => {
 
 const originPort: Check = ({ host: { originPort: port, hostname }, report, answer, fault }) => {
   const fix = `Set \`originPort\` of the host with the hostname ${hostname} to a free port.`;
-  const holders = report.listeners.filter((one) => one.port === port && !isOfNginx(one)).map(({ process }) => process);
-  const names = new Set(holders.map((holder) => holder || "a process without a name (the kernel's)"));
+  const own: readonly string[] = [units.nginxSocket, units.nginx];
+  const holders = report.listeners.filter((one) => one.port === port && !own.includes(one.unit));
+  const names = new Set(holders.map(({ process }) => process || "a process without a name (the kernel's)"));
   if (report.sshPort === port || names.has("sshd"))
     fault(`the origin port ${port} is the SSH port, and admitting only Cloudflare would lock you out. ${fix}`);
   else if (answer("dnat").split("\n").includes(String(port)))
@@ -145,13 +134,8 @@ const originPort: Check = ({ host: { originPort: port, hostname }, report, answe
 };
 
 const isSocket = new RegExp(`^${units.socket(".+")}$`);
-/** By the unit: systemd holds the socket, too. After a manual change the service may listen itself. */
-const isOfNginx = ({ unit }: Listener): boolean => unit === units.nginxSocket || unit === units.nginx;
 
-/**
- * By the unit: until systemd has executed the receiver, the process that holds its sockets has a name of systemd's. Where
- * a person has stopped a socket, the receiver still holds it.
- */
+/** Until systemd has executed the receiver, the process has a name of systemd's. Of a stopped socket there is no unit. */
 const isOfReceiver = ({ unit, process }: Listener): boolean =>
   isSocket.test(unit) || (unit === "" && ["systemd", "node", "MainThread", "?node"].includes(process));
 
@@ -182,13 +166,12 @@ const disk: Check = ({ answer, fault }) => {
 /** Cloudflare answers on IPv6 for every proxied name, whatever the DNS records are. On the host the loopback needs it. */
 const ipv6: Check = ({ host: { address6 }, answer, warn }) => {
   if (answer("ipv6") !== "") return;
-  const found = `no IPv6 on this host${address6 === undefined ? "" : `, though \`address6\` is ${address6}`}`;
-  const leave = address6 === undefined ? "" : "Leave `address6` out, or Cloudflare may try it in vain. ";
-  const fix = "Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run `npx pulumi up`.";
-  warn(`${found}: a push that reaches Cloudflare over IPv6 is answered 503. ${leave}${fix}`);
+  const found = "no IPv6 on this host: a push that reaches Cloudflare over IPv6 is answered 503.";
+  const leave =
+    address6 === undefined ? "" : ` Leave \`address6\` (${address6}) out, or Cloudflare may try it in vain.`;
+  warn(`${found}${leave} Set net.ipv6.conf.lo.disable_ipv6=0 in /etc/sysctl.d, then run \`npx pulumi up\`.`);
 };
 
-/** What root, the generator and nginx cannot use, also later: an `up` would stop there. */
 const folders: Check = ({ settings, report: { layers }, fault }) => {
   for (const [i, { key, path }] of foldersOfSites(settings).entries()) {
     const found = layers.folders?.facts[i]?.output ?? "fit";
@@ -213,7 +196,6 @@ const effects = {
   cpu: "`cpuPercent` has no effect, and a build may use every core",
 };
 
-/** Of builds only: the receiver enforces its own limits. */
 const buildLimits: Check = ({ settings, report, warn }) => {
   const { controllers } = report.system;
   // Without cgroup.controllers the host has no unified hierarchy, which the check `allowlist` reports.

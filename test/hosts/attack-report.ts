@@ -1,5 +1,6 @@
 /** Describes how an attack ended, in a few words, and reads the log lines. Also sends attacks from the host itself. */
-import { logs } from "../../infra/host/proxy/places.ts";
+
+import { nginxLogs } from "../../infra/host/paths.ts";
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
@@ -45,7 +46,7 @@ export async function logged(host: Host): Promise<{ readonly proxy: string[]; re
       .filter(Boolean)
       .map((line) => String((JSON.parse(line) as { delivery: unknown }).delivery));
   const [proxy, receiver] = await Promise.all([
-    host.read(`cat ${logs.access}`),
+    host.read(`cat ${nginxLogs.access}`),
     host.read("journalctl --no-pager --output=cat --identifier=pushgate-receiver"),
   ]);
   return { proxy: ids(proxy), receiver: ids(receiver) };

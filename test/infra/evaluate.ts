@@ -30,7 +30,6 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
     os: "debian 12",
     uid: "0",
     pid1: "systemd",
-    container: "none",
     apt: "/usr/bin/apt-get",
     systemd: "systemd 252 (252.39-1~deb12u1)",
     nft: "",

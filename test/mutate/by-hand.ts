@@ -4,7 +4,7 @@
  *
  * Not here is what only a booted host executes: protections from other accounts (only hosts/rebuild/folders.test.ts has
  * such accounts), and most of these scripts of infra/host, which test/hosts/suite and test/hosts/rebuild run: the
- * layer.sh of builder, egress, firewall, guard and receiver, builder/content.sh, accounts.sh, common.sh and oneshot.sh.
+ * layer.sh of builder, egress, firewall, guard and receiver, builder/content.sh, common.sh and oneshot.sh.
  * Each other script without a mutant is short, and a test runs it and compares its results: client-ca/layer.sh
  * (proxy-shell.test.ts), origin-certificate/layer.sh (origin-key.test.ts), routing/layer.sh (routing.test.ts) and
  * others.sh (hosts/rebuild/folders.test.ts) of infra/host, apply/system.sh (probe.test.ts, preflight.test.ts) and

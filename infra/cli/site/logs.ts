@@ -2,8 +2,8 @@
 import { Argument, Option } from "commander";
 import { printable } from "../../../service/printable.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
-import { units } from "../../host/paths.ts";
-import { logs as nginxLogs } from "../../host/proxy/places.ts";
+
+import { nginxLogs, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
 import { all, command, type Options, ofStack, targets, valued } from "../command.ts";
 import { followOnHost, runOnHost, type Target } from "../run-on-host.ts";

@@ -8,8 +8,7 @@ import { parseProbe } from "../../apply/report.ts";
 import { scriptBeside, variables, word } from "../../apply/shell.ts";
 import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
-import { paths, units } from "../../host/paths.ts";
-import { clientCaPath, logs } from "../../host/proxy/places.ts";
+import { clientCaPath, nginxLogs, paths, units } from "../../host/paths.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
 import { timeOf } from "../site/logs.ts";
@@ -38,7 +37,7 @@ export function layersOf(stack: Declared, host: Host): HostLayer[] {
 }
 
 export function stateScript(stack: Declared, host: Host): string {
-  const places = { spool: paths.spool, logs: dirname(logs.access), findings: `${paths.guard}/findings` };
+  const places = { spool: paths.spool, logs: dirname(nginxLogs.access), findings: `${paths.guard}/findings` };
   const script = `${variables({ port: host.originPort, ...places })}\n${scriptBeside(import.meta.url, "state.sh")}`;
   return `(\n${script}\n(\n${probeScript(layersOf(stack, host))}\n) | state probe\n)`;
 }

@@ -1,8 +1,6 @@
-/**
- * Layer 9, the builder: for each hook with a site, the service that takes deliveries and requests, runs git and publishes,
- * what starts it, the generator's units and the reporter's. The site layer starts a site's target once there is a web root.
- */
+/** Layer 9, the builder: for each site, what takes requests, runs git and publishes, and what starts it. */
 import { shares } from "../../../service/builder/build/disk.ts";
+
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
@@ -11,18 +9,10 @@ import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import * as kit from "../kit.ts";
-import { builderUser, generatorUser, paths, units } from "../paths.ts";
+import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
-import { commonFolders, foldersOf } from "./folders.ts";
-import {
-  contentProgram,
-  generatorResults,
-  generatorRoot,
-  generatorService,
-  generatorSocketPath,
-  noteOfContent,
-} from "./generator.ts";
+import { contentProgram, generatorFiles, generatorResults, generatorRoot, generatorSocketPath } from "./generator.ts";
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
@@ -63,8 +53,6 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
-
-/** What the target of every site starts. */
 const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
 
 const moreMembers = (hook: SiteHook) => [
@@ -72,7 +60,6 @@ const moreMembers = (hook: SiteHook) => [
   ...(isReported(hook) ? [units.reportPath] : []),
 ];
 
-/** The units that are alike for all sites. systemd replaces %i by the hook's name. */
 function templates(): HostFile[] {
   const unit = (name: string, values: kit.Values, from = name) =>
     kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
@@ -106,14 +93,13 @@ function templates(): HostFile[] {
 
 function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const { name, repository, site } = hook;
-  const { reconcileMinutes, schedule, content, knownHosts, limits } = site;
+  const { reconcileMinutes, schedule, knownHosts, limits } = site;
   const more = moreMembers(hook).map((member) => member(name));
   const ofSsh = repositoryOf(repository).ssh;
   const memoryMiB = Math.max(limits.memoryMiB, leastMemoryMiB);
   const ofReports = `${reports}/${name}`;
   const opensReports = [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`];
   const agent = units.agent(name);
-  const find = (path: string) => `${contentProgram} find ${kit.unitWord(path)} ${generatorRoot}${noteOfContent(name)}`;
   return [
     kit.jsonFile(settingsPath(name), builderSettings(hook)),
     ...(ofSsh ? [kit.file(knownHostsPath(name), `${knownHosts.join("\n")}\n`)] : []),
@@ -133,21 +119,35 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
     ]),
     ...kit.instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
     ...kit.instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
-    ...kit.instanceFile(units.content(name), content === undefined ? [] : ["[Service]", `ExecStart=${find(content)}`]),
     ...(isReported(hook) ? reporterFiles(hook, host) : []),
     ...generatorFiles(hook),
   ];
 }
 
-function generatorFiles(hook: SiteHook): HostFile[] {
-  const { name } = hook;
-  const socket = { target: units.site(name), hook: name, socket: generatorSocketPath(name), user: builderUser(name) };
-  const stop = { hook: name, sites, generator: units.generator(name, "*"), sandbox: kit.sandbox("helper") };
+const commonFolders = (hooks: readonly SiteHook[]): kit.Folder[] =>
+  [
+    ...[requests, rootRequests, sites, paths.generator, generatorRoot, generatorResults],
+    ...(hooks.some(isReported) ? [reports] : []),
+  ].map((path) => [path, "755", "root:root"]);
+
+/**
+ * A member of the group `site.writers` requests a build by making a file, and cannot list the folder; without the group
+ * only root and the builder can. Root's requests have a folder of their own: the builder removes them, no member enters.
+ */
+export function foldersOf(hook: SiteHook): kit.Folder[] {
+  const { name, site } = hook;
+  const builder = builderUser(name);
+  const owner = `${builder}:${builder}`;
   return [
-    kit.unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
-    generatorService(hook),
-    kit.unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
-    kit.unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
+    site.writers === undefined
+      ? [`${requests}/${name}`, "700", owner]
+      : [`${requests}/${name}`, "1730", `${builder}:${site.writers}`],
+    [`${rootRequests}/${name}`, "770", `root:${builder}`],
+    [`${sites}/${name}`, "755", owner],
+    [`${sites}/${name}/work`, "700", owner],
+    // Root writes there how a build ended.
+    [`${generatorResults}/${name}`, "755", "root:root"],
+    ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
   ];
 }
 

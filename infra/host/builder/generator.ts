@@ -1,21 +1,15 @@
 /**
- * The generator's unit, the only one in which code of a repository runs, as an account of its own.
- *
- * - A connection to the socket starts it, and gets its output. The builder sends nothing, so all it can request is a
- *   build. The unit's process can write, keep or close the connection as it likes: how a build ended is in a file that
- *   root writes when no process of the unit is left.
- * - Its root is an empty folder with the distribution, the clone and the content mounted read-only: a generator may publish any
- *   absolute path that a site's configuration names, and so finds no other file of the host.
- * - TemporaryFileSystem=/ would be shorter and has no effect: systemd 252 and 257 leave the host's root in place.
+ * The generator's unit, the only one in which code of a repository runs. A connection to the socket starts it, and gets its
+ * output; how a build ended is in a file that root writes (decision 020). Its root is an empty folder: a generator may
+ * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { endOfFolders, statsName } from "../../../service/builder/build/content.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
-import { sandbox, unitFile, unitWord } from "../kit.ts";
-import { generatorUser, paths, units } from "../paths.ts";
+import { instanceFile, sandbox, unitFile, unitWord } from "../kit.ts";
+import { builderUser, generatorUser, paths, units } from "../paths.ts";
 import * as generator from "./hugo.ts";
 
-/** Folders in the unit's root; pushgate-generator@.service mounts them. */
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
 const sourceOf = (folder?: string): string => (folder === undefined ? inside.source : `${inside.source}/${folder}`);
@@ -27,24 +21,16 @@ export const generatorSocketPath = (hook: string) => `${paths.generator}/${hook}
 /** Starts the generator if it has the content folder that root found; content.sh has the reason. */
 export const contentProgram = `${paths.lib}/generator-content` as const;
 /** In the unit's root: the content folder that root found. */
-export const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
+const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
 
 /** systemd reads quotes, backslashes and percent signs in a value of `Environment=`. */
 const assigned = ([name, value]: [string, string]): string =>
   `Environment="${name}=${value.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
 
-/** Beside the distribution. */
-const more = (hook: SiteHook): string[] => [
-  ...(generator.program(hook).startsWith("/usr/") ? [] : [unitWord(generator.program(hook))]),
-  ...(generator.runsPrograms(hook) ? ["-/etc/alternatives"] : []),
-  ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
-];
-
+/** Begins the first line of the connection; service/builder/build/build.ts reads it. */
+const build = "pushgate-generator build=";
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
-
-/** The first line of the connection; service/builder/build/build.ts reads it. */
-const build = (id: string): string => `pushgate-generator build=${id}`;
 
 function linesOfContent({ name, site }: SiteHook) {
   const { content, folder } = site;
@@ -57,7 +43,7 @@ function linesOfContent({ name, site }: SiteHook) {
       begin: [
         "# The generator then prints which folders are the content. If that fails, it gives the reason below.",
         "# One shell runs all three, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c 'echo "${build("$$INVOCATION_ID")}"; "$$@"; echo "${endOfFolders}"' sh ${mounts}`,
+        `ExecStartPre=/bin/sh -c 'echo "${build}$$INVOCATION_ID"; "$$@"; echo "${endOfFolders}"' sh ${mounts}`,
       ].join("\n"),
       command: [program, ...generator.buildArguments({ ...folders, content: undefined })],
     };
@@ -65,7 +51,7 @@ function linesOfContent({ name, site }: SiteHook) {
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
-    begin: `ExecStartPre=/bin/echo "${build("$" + "{INVOCATION_ID}")}"`,
+    begin: `ExecStartPre=/bin/echo "${build}$` + '{INVOCATION_ID}"',
     command: [...[contentProgram, "run", noteOfContent(name), program], ...generator.buildArguments(folders)],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
@@ -74,10 +60,32 @@ function linesOfContent({ name, site }: SiteHook) {
   };
 }
 
-export function generatorService(hook: SiteHook): HostFile {
+/** The generator's units, and those with which the builder ends it. */
+export function generatorFiles(hook: SiteHook): HostFile[] {
+  const { name, site } = hook;
+  const socket = { target: units.site(name), hook: name, socket: generatorSocketPath(name), user: builderUser(name) };
+  const stop = { hook: name, sites: paths.sites, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
+  const find = (path: string) => `${contentProgram} find ${unitWord(path)} ${generatorRoot}${noteOfContent(name)}`;
+  const finding = site.content === undefined ? [] : ["[Service]", `ExecStart=${find(site.content)}`];
+  return [
+    ...instanceFile(units.content(name), finding),
+    unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
+    generatorService(hook),
+    unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
+    unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
+  ];
+}
+
+function generatorService(hook: SiteHook): HostFile {
   const { name, site } = hook;
   const { folder, writers, content, limits } = site;
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
+  // Beside the distribution.
+  const more = [
+    ...(generator.program(hook).startsWith("/usr/") ? [] : [unitWord(generator.program(hook))]),
+    ...(generator.runsPrograms(hook) ? ["-/etc/alternatives"] : []),
+    ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
+  ];
   const opensGroup = writers !== undefined && content !== undefined;
   const values = {
     ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
@@ -88,9 +96,7 @@ export function generatorService(hook: SiteHook): HostFile {
     groups: opensGroup
       ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`
       : "",
-    more: more(hook)
-      .map((path) => `BindReadOnlyPaths=${path}`)
-      .join("\n"),
+    more: more.map((path) => `BindReadOnlyPaths=${path}`).join("\n"),
     network: generator.readsWeb(hook) ? network : noNetwork,
     sandbox: sandbox("generator"),
   };

@@ -16,10 +16,7 @@ export const buildArguments = ({ source, content, destination, cache }: Folders)
   ...["--destination", destination, "--cacheDir", cache],
 ];
 
-/**
- * Has Hugo print which folders are the content, where the repository has it: service/builder/build/content.ts. Hugo 0.111 makes
- * the folder to publish in even here, and would end where it is in the read-only source.
- */
+/** Prints which folders are the content. Hugo 0.111 makes the folder to publish in even here; the source is read-only. */
 export const mountsCommand = (program: string, { source, destination, cache }: Folders): readonly string[] => [
   ...["/usr/bin/env", `HUGO_PUBLISHDIR=${destination}`, `HUGO_CACHEDIR=${cache}`],
   ...[program, "config", "mounts", "--source", source],
@@ -37,14 +34,13 @@ export const environment = (cache: string, { exec, http }: Pick<SiteHook["site"]
 });
 
 export const program = ({ site }: Site): string => site.hugo.path;
-
 /** Another program than the distribution's is the operator's to install. */
 export const packages = ({ site }: Site): string[] => (site.hugo.path === "/usr/bin/hugo" ? ["hugo"] : []);
 
 export const readsWeb = ({ site }: Site): boolean => site.hugo.http.length > 0;
 export const runsPrograms = ({ site }: Site): boolean => site.hugo.exec.length > 0;
 
-/** The oldest version that builds the site, how `sed` finds the version in what Hugo prints, and what to do without it. */
+/** `found`: how `sed` finds the version in what Hugo prints. */
 export const version = ({ site: { hugo } }: Site) => ({
   minimum: hugo.minimum,
   found: "s/^hugo[^0-9]*v\\{0,1\\}\\([0-9][0-9.]*[0-9]\\).*/\\1/p",

@@ -1,4 +1,3 @@
-# The builder layer on the host. builder.ts lists its values.
 # A change stops the sites' targets, has systemd read the files, and starts the targets that are enabled. A stop may end
 # a build and loses nothing: the .path unit starts the next one. The site layer enables the target of a new site.
 

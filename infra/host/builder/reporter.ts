@@ -1,7 +1,4 @@
-/**
- * The reporter of a site whose results leave the host: a unit and an account of its own, which alone has the token. It
- * sends what the builder puts into a folder, so that no git host can delay a build, and runs neither git nor the generator.
- */
+/** The reporter of a site whose results leave the host: its account alone has the token (decision 027). */
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";

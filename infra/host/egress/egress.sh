@@ -90,8 +90,4 @@ TABLE
 }
 
 text=$(table) || exit 1
-if [ "${1:-}" = --print ]; then
-  printf '%s\n' "$text"
-else
-  printf '%s\n' "$text" | nft --file -
-fi
+if [ "${1:-}" = --print ]; then printf '%s\n' "$text"; else printf '%s\n' "$text" | nft --file -; fi

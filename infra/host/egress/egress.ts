@@ -1,9 +1,4 @@
-/**
- * Limits the network access of each site's accounts. On the internet, the builder reaches the git hosts' ports, and 443
- * for submodules; the reporter reaches the ports that results are sent to. Builder and reporter also reach name servers
- * and `site.egress`. The generator reaches nothing, or name servers and port 443 where a site reads web addresses. The
- * layer makes the accounts, then loads the table.
- */
+/** Which addresses the accounts of each site reach: egress.sh. The layer makes the accounts, then loads the table. */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { call, quote } from "../../apply/shell.ts";
 import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
@@ -19,7 +14,6 @@ const program = `${paths.lib}/egress` as const;
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
 const ascending = (ports: readonly number[]): string => listed(ports.toSorted((a, b) => a - b));
 
-/** Of each site: its builder's, its generator's, and its reporter's if its results leave the host. */
 export const accountsOf = (sites: readonly SiteHook[]): string[] =>
   sites.flatMap((hook) => [builderUser(hook.name), generatorUser(hook.name), ...reportersOf([hook])]);
 
@@ -57,7 +51,6 @@ export function egressLayer(settings: Settings) {
   const unitValues = { folders: [paths.etc, paths.lib], program, sandbox: kit.oneshotSandbox() };
   return kit.oneshotLayer(import.meta.url, "egress", {
     values: { unit: units.egress, needs: program, sysusers: paths.builderSysusers },
-    shared: ["accounts.sh"],
     files: [
       kit.file(paths.builderSysusers, sites.map(sysusersOf).join("")),
       kit.file(paths.egress, configuration, { check: 'sh -n "$1"' }),

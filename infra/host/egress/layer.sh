@@ -1,5 +1,3 @@
-# The egress layer on the host. Values: unit, needs (the program) and sysusers (paths).
-
 take_out() { nft delete table inet pushgate_egress 2>/dev/null || :; }
 
 activate() {

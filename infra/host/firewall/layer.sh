@@ -1,2 +1,2 @@
-# The firewall layer on the host. Values: unit, needs. The unit's restart is one nft transaction: no moment lacks the rules.
+# The unit's restart is one nft transaction: no moment lacks the rules.
 take_out() { nft delete table inet pushgate 2>/dev/null || :; }

@@ -75,7 +75,7 @@ firewall() {
   [ "$again" = "as declared" ] ||
     close firewall "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
-  # Makes the unit active again, which a stop of nftables.service stops, too.
+  # A stop of nftables.service stops it.
   systemctl --no-block start pushgate-firewall.service
 }
 

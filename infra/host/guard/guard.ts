@@ -1,8 +1,4 @@
-/**
- * The guard: at boot and every minute it restores pushgate's tables and routing rule where another service removed them
- * (`flush ruleset` of nftables.service, networkd, a VPN), then proves the allowlist by connecting. A kernel without
- * BPF, or IPAddressAllow= of a parent slice, opens the sockets without a message; only a connection shows that.
- */
+/** guard.sh, at boot and every minute: a kernel without BPF opens the sockets, and only a connection shows that. */
 import { containsCidr } from "cidr-tools";
 import { sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";

@@ -1,5 +1,3 @@
-# The guard layer on the host. Values: service and timer (units), program (what the service runs), run (its folder).
-
 activate() {
   systemctl daemon-reload
   systemctl enable --quiet "$service" "$timer"

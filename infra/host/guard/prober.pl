@@ -25,13 +25,13 @@ sub cannot_look { print "could not look: @_\n"; exit 2 }
 
 # Addresses are packed, 4 or 16 bytes in network order, so that those of one family compare as strings.
 sub packed {
-    my ($text) = @_;
+    my ($text) = @_; # A caller's $1 would change with the match.
     return inet_pton($text =~ /:/ ? AF_INET6 : AF_INET, $text) // cannot_look("$text is no address");
 }
 sub text { inet_ntop(length $_[0] == 4 ? AF_INET : AF_INET6, $_[0]) }
 sub sockaddr { length $_[0] == 4 ? pack_sockaddr_in($_[1], $_[0]) : pack_sockaddr_in6($_[1], $_[0]) }
 
-# First and last address of a range in CIDR notation.
+# First and last address.
 sub range {
     my ($text, $length) = split m{/}, $_[0];
     my $address = packed($text);
@@ -68,10 +68,7 @@ sub edges { my ($first, $last) = @{ $_[0] }; return grep { usable($_) } $first, 
 sub neighbours { my ($first, $last) = @{ $_[0] }; return grep { usable($_) } beside($first, -1), beside($last, 1) }
 sub contains { my ($range, $address) = @_; return $range->[0] le $address && $address le $range->[1] }
 
-my %here = (4 => 1);
-if (open(my $addresses, '<', '/proc/net/if_inet6')) {
-    while (<$addresses>) { $here{16} = 1 if /^0{31}1 / }
-}
+my %here = (4 => 1, 16 => scalar `cat /proc/net/if_inet6 2>/dev/null` =~ /^0{31}1 /m);
 
 my @units;
 {
@@ -91,7 +88,7 @@ for my $unit (@units) {
     for my $to (grep { $here{ length $_->[0] } } @{ $unit->{listen} }) {
         my $of_family = sub { grep { length $_->[0] == length $to->[0] } @{ $_[0]{allow} } };
         my @ranges = $of_family->($unit);
-        # One admitted source of each other socket, which this socket need not admit.
+        # One of each other socket's.
         my @elsewhere = map { (map { edges($_) } $of_family->($_))[0] // () } @units;
         my @rejected = grep { length $_ == length $to->[0] } map { packed($_) } @ARGV;
         for my $source (@elsewhere, map { neighbours($_) } @ranges) {
@@ -107,8 +104,7 @@ exit 1 if !@probes;
 
 for my $probe (@probes) {
     my $family = length $probe->{from};
-    my $domain = $family == 4 ? AF_INET : AF_INET6;
-    socket(my $socket, $domain, SOCK_STREAM, 0) or cannot_look("socket: $!");
+    socket(my $socket, $family == 4 ? AF_INET : AF_INET6, SOCK_STREAM, 0) or cannot_look("socket: $!");
     setsockopt($socket, $transparent{$family}[0], $transparent{$family}[1], pack('i', 1))
         or cannot_look("transparent socket: $!");
     bind($socket, sockaddr($probe->{from}, 0)) or cannot_look('bind to ' . text($probe->{from}) . ": $!");

@@ -1,4 +1,3 @@
-# The origin certificate on the host. Values: certificate, key, hostnames, nginx (its unit).
 export LC_ALL=C
 
 # Prints what is wrong with the certificate in $1, or nothing.

@@ -1,7 +1,4 @@
-/**
- * The origin certificate, public, which Cloudflare's Origin CA signs from the request that the origin-key layer made.
- * The host rejects one that does not fit the key: nginx does not start with it.
- */
+/** The origin certificate. The host rejects one that does not fit the key: nginx does not start with it. */
 import { namesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";

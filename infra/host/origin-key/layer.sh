@@ -1,4 +1,3 @@
-# The origin key and its certificate request on the host. Values: tls (their folder), key, csr, hostname, subject.
 # `-passin` keeps openssl from waiting for a passphrase.
 export LC_ALL=C
 
@@ -11,14 +10,10 @@ key_fault() {
 }
 
 csr_fault() {
-  if [ ! -f "$csr" ] || [ -L "$csr" ]; then
-    echo "no request"
-    return
-  fi
   # Runs openssl once for all of this: its start is most of the cost.
   said=$(openssl req -in "$csr" -noout -pubkey -text -verify 2>&1) || :
   if ! printf '%s\n' "$said" | grep -qE '^(Certificate request self-signature )?verify OK$'; then
-    echo "the request is damaged"
+    echo "the request is missing or damaged"
   elif [ "$(printf '%s\n' "$said" | sed -n '/^-----BEGIN PUBLIC KEY/,/^-----END/p')" != "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then
     echo "the request is of another key"
   elif [ "$(printf '%s\n' "$said" | sed -n 's/^ *DNS:/DNS:/p')" != "DNS:$hostname" ]; then

@@ -1,8 +1,4 @@
-/**
- * The origin key and its certificate request. The host makes both, so the key is in no state, log or rendered file. A
- * good key is kept: a new one would not fit the installed certificate, and an nginx that restarts before the next
- * certificate arrives would not start.
- */
+/** The host makes key and request. A good key is kept: a new one would not fit the installed certificate. */
 import type { Host } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
 import { layerOf, layerScript, question } from "../kit.ts";

@@ -1,5 +1,4 @@
-# The packages layer on the host. Values: packages (names), new_nginx (a mark: Debian's nginx.service must still be disabled).
-
+# new_nginx: a mark, while Debian's nginx.service must still be disabled.
 shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
 lock_timeout=300

@@ -1,7 +1,4 @@
-/**
- * The distribution's packages that the other layers run, installed without starting a service, without recommended
- * packages, and without removing or upgrading one. They stay on a removal: other software may use them by then.
- */
+/** The distribution's packages that the layers run. They stay on a removal: other software may use them by then. */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -9,7 +6,6 @@ import * as generator from "../builder/hugo.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-/** Sorted. */
 export function packagesOf(settings: Settings): string[] {
   const sites = sitesOf(settings);
   return [

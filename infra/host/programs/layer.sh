@@ -1,5 +1,4 @@
-# The layer of a program on the host. programs.ts has its values; `program` is also the name of the layer whose units run it.
-
+# `program`: the program's name, and that of the layer whose units run it.
 arrived=$incoming/$sha256.cjs
 former=$incoming/former-$program.cjs
 

@@ -1,4 +1,3 @@
-# The proxy layer on the host. proxy.ts lists its values.
 # - systemd holds the origin port. Connections wait there while the service restarts, so a restart loses none.
 # - A change of the configuration alone is a reload, which ends no download. `nginx -t` passes on configurations whose
 #   workers then die, and a master that cannot use the new one keeps the former although the reload succeeds: after a
@@ -18,9 +17,7 @@ reload() {
   systemctl reload "$service"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
     fresh=
-    for worker in $(workers); do
-      case " $former" in *" $worker "*) ;; *) fresh="$fresh $worker" ;; esac
-    done
+    for worker in $(workers); do among "$worker" "$former" || fresh="$fresh $worker"; done
     [ -z "$fresh" ] || break
     sleep 0.2
   done
@@ -33,7 +30,7 @@ reload() {
 
 # Where $renew is yes, the service restarts in any case.
 take_up() {
-  # A later layer of this `up` restores both. nginx would not start without the first.
+  # nginx would not start. A later layer of this `up` restores both.
   [ -s "$settled_ca" ] || rm -f "$settled_line"
   [ "$(listens)" = yes ] || {
     systemctl stop "$socket" "$service"
@@ -76,7 +73,7 @@ listens() {
   [ "$of_unit" = "$families" ] && echo yes || echo no
 }
 
-# What nginx answers on the origin port to a client without a certificate: "400 pushgate-proxy".
+# To a client without a certificate.
 greeting() {
   printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
     tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -

@@ -14,11 +14,9 @@ import { type SourceSet, servedSites, sourceSets } from "../../config/derived.ts
 import type { GitHostName, Host, Settings } from "../../config/settings.ts";
 import { canaryPath, forbidden, originKey, servedByProxy, webhookPath } from "../../contract.ts";
 import { anywhere, loopback, networks } from "../../networks.ts";
-import { enabledAndActive, file, layerOf, program, sandbox, template, textBeside, unitFile } from "../kit.ts";
+import * as kit from "../kit.ts";
 import { originCertificate } from "../origin-certificate/origin-certificate.ts";
-import { nginxUser, paths, units } from "../paths.ts";
-import { clientCaPath, folders, logs, settledCa } from "./places.ts";
-import { websites } from "./website.ts";
+import { clientCaPath, nginxFolders, nginxLogs, nginxUser, paths, settledCa, units } from "../paths.ts";
 
 const lines = <T>(items: readonly T[], line: (item: T) => string): string =>
   items.map((item) => `        ${line(item)}`).join("\n");
@@ -46,17 +44,42 @@ const deliveryId = (gitHost: GitHostName) => `$http_${gitHosts[gitHost].delivery
 const whereExists = (path: string): string => path.replace(/\.conf$/, "*.conf");
 
 /** The program that starts nginx writes the IPv6 line of `listen` there. */
-const listen6 = `${folders.run}/listen6.conf`;
+const listen6 = `${nginxFolders.run}/listen6.conf`;
 const keyName = basename(originKey);
 /** systemd's copy of the origin key. */
 export const credential = `/run/credentials/${units.nginx}/${keyName}`;
+
+/**
+ * A folder of `site.folders`. nginx opens each step of the path without following a link, so no account that can write
+ * there publishes another file that nginx may read. A regular expression comes before it: no dot file is served.
+ */
+const folder = ([name, path]: readonly [string, string]): string => `\
+        location /${name}/ {
+            alias ${kit.nginxWord(`${path}/`)};
+            disable_symlinks on;
+        }
+`;
+
+/** A published site is one more nginx server on the origin port, for static files and nothing else (decision 013). */
+export function websites(settings: Settings, originPort: number, listen6: string): string {
+  const servers = servedSites(settings).map(({ hook, hostname, folders }) =>
+    kit.template(import.meta.url, "website.conf", {
+      ...{ originPort, listen6, hostname, accessLog: nginxLogs.site(hook), servedBy: servedByProxy },
+      current: `${paths.sites}/${hook}/current`,
+      folders: folders.map(folder).join("\n"),
+    }),
+  );
+  return servers.length === 0
+    ? ""
+    : ["", kit.textBeside(import.meta.url, "websites.conf"), ...servers].join("\n").trimEnd();
+}
 
 export function renderProxy(settings: Settings, host: Host): string {
   const { limits } = settings;
   const sets = sourceSets(settings);
   const hooks = sets.flatMap((set) => set.hooks.map(({ name }) => ({ name, set })));
-  return template(import.meta.url, "nginx.conf", {
-    ...{ run: folders.run, cache: folders.cache, accessLog: logs.access, errorLog: logs.error },
+  return kit.template(import.meta.url, "nginx.conf", {
+    ...{ run: nginxFolders.run, cache: nginxFolders.cache, accessLog: nginxLogs.access, errorLog: nginxLogs.error },
     ...{ originCertificate, originKey: credential, clientCa: clientCaPath, settledCa: whereExists(settledCa.line) },
     cloudflareRanges: networks.cloudflare.cidrs.map((cidr) => `    set_real_ip_from ${cidr};`).join("\n"),
     sourceGeos: sets.map((set) => geo("$remote_addr", sourceGeo(set), set.cidrs)).join("\n\n"),
@@ -75,32 +98,35 @@ export function renderProxy(settings: Settings, host: Host): string {
 export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) {
   const { originPort: port } = host;
   const start = `${paths.lib}/nginx` as const;
-  const shown = { run: folders.run, cache: folders.cache, logs: folders.logs, key: originKey, client_ca: clientCaPath };
-  const check = `${variables({ ...shown, credential })}\n${textBeside(import.meta.url, "check.sh")}`;
+  const shown = { ...nginxFolders, key: originKey, client_ca: clientCaPath };
+  const check = `${variables({ ...shown, credential })}\n${kit.textBeside(import.meta.url, "check.sh")}`;
   const inHome = servedSites(settings).some(({ folders }) => folders.some(([, path]) => /^\/(home|root)\//.test(path)));
-  const named = { user: nginxUser, logs: folders.logs };
-  return layerOf(import.meta.url, "proxy", {
+  const errorLog = nginxLogs.error;
+  const named = { user: nginxUser, logs: nginxFolders.logs };
+  const rotated = { ...named, service: units.nginx };
+  const service = {
+    ...{ socket: units.nginxSocket, program: start, key: originKey, keyName, sandbox: kit.sandbox("nginx") },
+    home: inHome ? "# For a folder of `site.folders`.\nProtectHome=read-only" : "",
+  };
+  return kit.layerOf(import.meta.url, "proxy", {
     values: {
-      ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: logs.error },
+      ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: errorLog },
       ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
       ...{ certificate: originCertificate, settled_ca: settledCa.path, settled_line: settledCa.line },
     },
     files: [
-      file(paths.nginxOwn.sysusers, template(import.meta.url, "sysusers.conf", { user: nginxUser })),
-      file(paths.nginxOwn.tmpfiles, template(import.meta.url, "tmpfiles.conf", named)),
-      file(paths.nginxOwn.logrotate, template(import.meta.url, "logrotate.conf", { ...named, service: units.nginx })),
-      file(clientCaPath, `${clientCaPem.trimEnd()}\n`),
-      file(paths.nginx, renderProxy(settings, host), { check }),
-      program(start, template(import.meta.url, "start.sh", { port, listen6, errorLog: logs.error, conf: paths.nginx })),
-      unitFile(import.meta.url, units.nginxSocket, { port, any4: anywhere.v4.replace(/\/.*/, "") }),
-      unitFile(import.meta.url, units.nginx, {
-        ...{ ...named, socket: units.nginxSocket, program: start, key: originKey, keyName, sandbox: sandbox("nginx") },
-        home: inHome ? "# For a folder of `site.folders`.\nProtectHome=read-only" : "",
-      }),
+      kit.file(paths.nginxOwn.sysusers, kit.template(import.meta.url, "sysusers.conf", { user: nginxUser })),
+      kit.file(paths.nginxOwn.tmpfiles, kit.template(import.meta.url, "tmpfiles.conf", named)),
+      kit.file(paths.nginxOwn.logrotate, kit.template(import.meta.url, "logrotate.conf", rotated)),
+      kit.file(clientCaPath, `${clientCaPem.trimEnd()}\n`),
+      kit.file(paths.nginx, renderProxy(settings, host), { check }),
+      kit.program(start, kit.template(import.meta.url, "start.sh", { port, listen6, errorLog, conf: paths.nginx })),
+      kit.unitFile(import.meta.url, units.nginxSocket, { port, any4: anywhere.v4.replace(/\/.*/, "") }),
+      kit.unitFile(import.meta.url, units.nginx, { ...named, ...service }),
     ],
     facts: [
-      enabledAndActive(units.nginxSocket),
-      enabledAndActive(units.nginx),
+      kit.enabledAndActive(units.nginxSocket),
+      kit.enabledAndActive(units.nginx),
       {
         name: `${units.nginxSocket} listens on the origin port ${port}, on IPv6 too where the kernel has it`,
         read: "listens",

@@ -1,6 +1,6 @@
-# The receiver layer on the host. receiver.ts lists its values. A socket that is bound as declared is never restarted, because what waits in it would be lost. systemd does not
-# start a socket while its service runs, so a new socket starts inside the service's restart: one transaction stops the
-# service, starts the socket, starts the service, and deliveries for the other sockets wait in them.
+# A socket that is bound as declared is never restarted, as
+# what waits in it would be lost. systemd does not start a socket while its service runs, so a new socket starts inside the
+# service's restart: one transaction for both, and deliveries for the other sockets wait in them.
 
 # Listeners on port $1, one a line: address, mark, control group, whose allowlist the kernel enforces. From the kernel: after
 # a daemon-reload the unit shows the file's values, and a running service still holds the former listener.
@@ -9,7 +9,7 @@ listening() {
     sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .* fwmark:\(0x[0-9a-f]*\) cgroup:\([^ ]*\).*/\1 \2 \3/p' | sort
 }
 
-# The listeners that socket file $1 declares, in the same form; IPv6 only where the kernel has it.
+# Those that socket file $1 declares, in the same form; IPv6 only where the kernel has it.
 declared() {
   rest="$(sed -n 's/^Mark=//p' "$1") /$(sed -n 's/^Slice=//p' "$1")/${1##*/}"
   sed -n 's/^ListenStream=//p' "$1" | while read -r address; do
@@ -22,8 +22,7 @@ port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
 
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
-  # Stops sockets of removed source sets; the service holds their descriptors until it restarts. No delivery waits in
-  # the socket for metrics, which is bound again after any change.
+  # Sockets of removed source sets, and that for metrics after any change: no delivery waits in it.
   for path in $changed; do
     # shellcheck disable=SC2254 # a pattern
     case $path in
@@ -74,21 +73,13 @@ activate() {
   # shellcheck disable=SC2086
   systemctl enable --quiet $sockets "$metrics" "$service"
   take_up
-  for unit in $sockets "$metrics"; do
-    systemctl is-active --quiet "$unit" || {
-      say "$unit does not listen. Its journal:"
-      lines_of "$unit"
-      exit 1
-    }
-  done
-  # Removes the credentials that no unit uses any more.
+  # No unit uses these any more.
   for path in "$credentials"/*; do among "${path##*/}" "$encrypted" || rm -rf -- "$path"; done
   prove
 }
 
-# Proves the allowlists that are in force, by connecting: the guard's verdict fails the apply. Where a later layer of
-# this `up` replaces files that the guard works with, the verdict is not about the allowlists, and the guard's layer
-# starts the guard again.
+# The guard's verdict fails the apply, except where a later layer of this `up` replaces files that the guard works with:
+# that layer starts the guard again.
 prove() {
   [ -e "$units/$guard" ] || return 0
   current=yes
@@ -104,7 +95,7 @@ prove() {
   }
 }
 
-# The former files are back; sockets may still be bound as the rejected files declare.
+# Sockets may still be bound as the rejected files declare.
 reactivate() {
   renew=yes
   if [ -e "$units/$service" ]; then
@@ -121,13 +112,10 @@ retire() {
   # shellcheck disable=SC2086 # a pattern
   remove_units $everySocket "$metrics" "$service" || exit 1
   systemctl stop "$slice" 2>/dev/null
-  rmdir --ignore-fail-on-non-empty "${metricsPath%/*}" 2>/dev/null
-  rmdir --ignore-fail-on-non-empty sockets.target.wants 2>/dev/null
+  remove_empty "${metricsPath%/*}" sockets.target.wants
   # Half-written files never were a delivery; every other file was accepted and is kept.
-  if [ -d "$spool" ]; then
-    find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete
-    find "$spool" -depth -type d -empty -delete
-  fi
+  find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete 2>/dev/null
+  find "$spool" -depth -type d -empty -delete 2>/dev/null
   if [ -d "$spool" ]; then
     { chown -R root:root "$spool" && chmod -R u=rwX,g=,o= "$spool"; } || exit 1
     say "kept $spool: $(find "$spool" -type f | wc -l) accepted deliveries were never built; remove the folder if they are of no use"
@@ -139,7 +127,6 @@ retire() {
 }
 
 # Facts; $1 is a socket's unit.
-
 socket_state() {
   echo "$(systemctl is-enabled "$1") $(systemctl is-active "$1") in $(systemctl show -p ControlGroup --value "$1")"
 }

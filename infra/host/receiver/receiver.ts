@@ -131,11 +131,6 @@ export function receiverLayer(settings: Settings) {
     ],
     facts: [
       ...sets.flatMap(socketFacts),
-      {
-        name: `IPAddressAllow= of ${slice} and -.slice, which would widen the sockets' allowlists`,
-        read: `systemctl show -p IPAddressAllow --value ${slice} -- -.slice | grep . || echo none`,
-        want: "none",
-      },
       socketFact(units.metricsSocket),
       {
         name: `${paths.metrics} is`,

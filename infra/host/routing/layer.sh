@@ -1,5 +1,3 @@
-# The routing layer on the host. Values: unit, needs (the program), table, mark.
-
 take_out() {
   for family in 4 6; do
     while ip "-$family" rule del table "$table" 2>/dev/null; do :; done

@@ -1,4 +1,4 @@
-# The secrets layer on the host. Values: secrets.ts. A name is a hook's for its secrets, or `<hook>.deploy-key`,
+# A name is a hook's for its secrets, or `<hook>.deploy-key`,
 # `<hook>.status`, `<hook>.notify`: after the dot, what a unit loads it as, and to which systemd-creds binds it.
 
 salt=$state/salt
@@ -60,22 +60,13 @@ activate() {
 credential_modes() { cd "$credentials" 2>/dev/null && modes . $names; }
 
 replaced() {
-  if [ -s "$written" ]; then
-    failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
-    echo "${failed:-none}"
-  else
-    echo unknown
-  fi
+  [ -s "$written" ] || { echo unknown; return; }
+  failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
+  echo "${failed:-none}"
 }
 
 # What the program compares with the configuration; no secret can be derived from it.
-macs() {
-  if [ -s "$salt" ] && [ -x /usr/bin/node ]; then
-    # shellcheck disable=SC2086
-    /usr/bin/node -e "$audit" "$salt" "$credentials" $names 2>/dev/null
-  else
-    echo absent
-  fi
-}
+# shellcheck disable=SC2086
+macs() { [ ! -s "$salt" ] || /usr/bin/node -e "$audit" "$salt" "$credentials" $names 2>/dev/null; }
 
 retire() { rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"; }

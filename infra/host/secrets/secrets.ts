@@ -1,30 +1,22 @@
 /**
- * The hooks' secrets, deploy keys, and tokens and keys of reports on the host, encrypted with the host's key. systemd
- * decrypts a secret for the receiver alone, a deploy key for the ssh-agent of its own hook alone, and a token for its
- * reporter alone.
+ * Secrets, deploy keys and tokens, encrypted with the host's key. systemd decrypts each for one unit alone.
  * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
  *   shell's own printf passes it from standard input to systemd-creds.
  * - Preview compares HMACs, keyed with a salt that only root on the host can read.
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
 import { createHmac } from "node:crypto";
-import {
-  type CredentialKind,
-  credentialKinds,
-  credentialOf,
-  isDeployKey,
-  loadedAs,
-} from "../../../service/credentials.ts";
+import { credentialKinds, credentialOf, isDeployKey, loadedAs } from "../../../service/credentials.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { applyScript, type Probed } from "../../apply/manifest.ts";
-import { type Reconciled, reconcile } from "../../apply/reconcile.ts";
+import { reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf, textBeside } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
-export const loadCredential = (hook: string, kind?: CredentialKind): string =>
+export const loadCredential = (hook: string, kind?: (typeof credentialKinds)[number]): string =>
   `LoadCredentialEncrypted=${kind === undefined ? hook : loadedAs(kind)}:${paths.credentials}/${credentialOf(hook, kind)}`;
 
 /** Sorted names of all files in the folder of the credentials: the entries of `Credentials` that there must be. */
@@ -58,7 +50,6 @@ export function secretLines(secrets: Credentials): string {
   return lines.sort().join("");
 }
 
-/** Hex. `saltText` as the host prints it. */
 export const expectedMac = (saltText: string, values: readonly string[], name = ""): string =>
   createHmac("sha256", saltText).update(textOf(name, values)).digest("hex");
 
@@ -76,15 +67,10 @@ export function auditVerdict(printed: string, secrets: Credentials): string {
   return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
 }
 
-/** The layer as the probe reads it: with the audit as its last fact, for `judgeSecrets`. */
 export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [...layer.facts, secretsAudit] });
 
-/** The verdict, and the script that applies the layer, which is as secret as `secrets`. */
-export function judgeSecrets(
-  layer: HostLayer,
-  seen: SeenLayer,
-  secrets: Credentials,
-): Reconciled & { readonly script: string } {
+/** `script` is as secret as `secrets`. */
+export function judgeSecrets(layer: HostLayer, seen: SeenLayer, secrets: Credentials) {
   const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
   const facts = audited.facts.map((_, i) => {
     const found = seen.facts[i];
@@ -94,7 +80,6 @@ export function judgeSecrets(
   return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 
-/** Public. `activate` reads `secretLines` on its standard input, and nothing else may carry them. */
 export function secretsLayer(settings: Settings) {
   const { etc, credentials } = paths;
   const names = credentialFiles(settings);

@@ -7,18 +7,11 @@ web_root() { # hook, web root
   if [ -n "$others" ]; then
     echo "below $(owned "$others"), which accounts other than root can write. Use a path below folders that root alone can write, such as /var/www/$1."
     return
-  elif [ -L "$2" ]; then
-    found="a link to $(readlink -- "$2")"
-    case $found in "a link to $sites/$1"/*) echo fit && return ;; esac
-  elif [ -d "$2" ]; then
-    found="a folder"
-  elif [ -e "$2" ]; then
-    found="a file"
-  else
-    echo fit
-    return
   fi
-  echo "$found, and pushgate makes its own link there. Run mv $2 $2.former on the host."
+  case $(readlink -- "$2" || [ ! -e "$2" ] || echo taken) in
+    "" | "$sites/$1"/*) echo fit ;;
+    *) echo "taken, and pushgate makes its own link there. Run mv $2 $2.former on the host." ;;
+  esac
 }
 
 # The number of account $1, or, before the layer that makes it was applied, of one that owns nothing.

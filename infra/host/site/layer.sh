@@ -1,4 +1,3 @@
-# The site layer on the host. site.ts lists its values; folders.sh says what a web root must be.
 # Web roots and releases are below folders that root alone can write. While root works on a site, no builder of it runs.
 
 # Whether the path $2 is the link to the releases of hook $1.

@@ -1,7 +1,4 @@
-/**
- * What is served: the web root of each site is a link to its current release, and only then do the units run that start
- * builds. When the site leaves, the current release takes the link's place.
- */
+/** The web root of each site is a link to its current release, and only then do the units run that start builds. */
 import { call, quote, variables } from "../../apply/shell.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -9,17 +6,15 @@ import { accountsOf } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, question, textBeside } from "../kit.ts";
 import { generatorUser, nginxUser, paths, units } from "../paths.ts";
 
-type Folder = { readonly key: string; readonly path: string; readonly read: string };
-
 /** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
-export const foldersOfSites = ({ hooks }: Settings): Folder[] =>
+export const foldersOfSites = ({ hooks }: Settings) =>
   hooks.flatMap(({ name, site }, i) => {
     if (site === undefined) return [];
     const { webRoot, content = "", folders, writers } = site;
     const groups = writers === undefined ? "--clear-groups" : `--groups=${writers}`;
-    const folder = (key: string, path: string, check: string, ...values: string[]) => ({
+    const folder = (key: string, path: string, ...of: [check: string, ...values: string[]]) => ({
       ...{ key: `hooks[${i}].site.${key}`, path },
-      read: call(check, ...values),
+      read: call(...of),
     });
     return [
       folder("webRoot", webRoot, "web_root", name, webRoot),
@@ -28,14 +23,12 @@ export const foldersOfSites = ({ hooks }: Settings): Folder[] =>
     ];
   });
 
-/** For preflight: whether each of `foldersOfSites` is fit. */
 export function folderQuestion(settings: Settings) {
   const scripts = ["../others.sh", "folders.sh"].map((name) => textBeside(import.meta.url, name));
   const facts = foldersOfSites(settings).map(({ path, read }) => ({ name: path, read }));
   return question("folders", [variables({ sites: paths.sites }), ...scripts].join("\n"), facts);
 }
 
-/** The schedules of sites, each once. */
 export const schedulesOf = (settings: Settings): string[] => [
   ...new Set(sitesOf(settings).flatMap(({ site: { schedule } }) => schedule ?? [])),
 ];
@@ -50,7 +43,7 @@ export function scheduleQuestion(settings: Settings) {
 
 export function siteLayer(settings: Settings) {
   const sites = sitesOf(settings);
-  const webRoots = sites.map(({ name, site: { webRoot } }) => ({ name, webRoot }));
+  const webRoots = sites.map(({ name, site }) => [name, site.webRoot] as const);
   return layerOf(import.meta.url, "site", {
     values: {
       ...{ siteTarget: units.site("%i"), reconcile: units.reconcile("%i"), sites: paths.sites },
@@ -59,15 +52,15 @@ export function siteLayer(settings: Settings) {
       hooks: sites.map(({ name }) => name),
       accounts: accountsOf(sites),
     },
-    shared: ["others.sh", "site/folders.sh", "accounts.sh"],
+    shared: ["others.sh", "site/folders.sh"],
     // No globs: a published site cannot be rendered again. `retire` gives it back.
     activate: [
       "remove_others",
-      ...webRoots.map(({ name, webRoot }) => call("serve", name, webRoot)),
+      ...webRoots.map((of) => call("serve", ...of)),
       'remove_other_accounts "$accounts"',
     ].join("\n"),
     facts: [
-      ...webRoots.map(({ name, webRoot }) => ({
+      ...webRoots.map(([name, webRoot]) => ({
         name: `the link ${webRoot} leads to`,
         read: call("readlink --", webRoot),
         want: `${paths.sites}/${name}/current`,

@@ -7,8 +7,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { units } from "../../../infra/host/paths.ts";
-import { settledCa } from "../../../infra/host/proxy/places.ts";
+import { settledCa, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { ClientCertificate } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";

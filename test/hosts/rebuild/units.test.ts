@@ -179,7 +179,7 @@ test("the site layer fails where a folder is in a web root's place, and changes 
   const refused = await direct.apply(settings, ["site"]);
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toContain(
-    "/srv/docs is a folder, and pushgate makes its own link there. Run mv /srv/docs /srv/docs.former on the host.",
+    "/srv/docs is taken, and pushgate makes its own link there. Run mv /srv/docs /srv/docs.former on the host.",
   );
   expect(await served("/srv/docs/index.html")).toBe("former\n");
   await host.inside("mv /srv/docs /srv/docs.former");

@@ -38,7 +38,7 @@ test("preview and up name each folder that is not fit, with its key and what to 
     expect(run.code).not.toBe(0);
     const said = run.stdout + run.stderr;
     expect(said).toContain(
-      `hooks[0].site.webRoot is ${webRoot}, a folder, and pushgate makes its own link there. Run mv ${webRoot} ${webRoot}.former on the host.`,
+      `hooks[0].site.webRoot is ${webRoot}, taken, and pushgate makes its own link there. Run mv ${webRoot} ${webRoot}.former on the host.`,
     );
     expect(said).toContain("hooks[0].site.content is /home/guest/missing, missing, and pushgate does not make it.");
   }

@@ -7,8 +7,7 @@ import { createHmac } from "node:crypto";
 import { connect, type TLSSocket } from "node:tls";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { units } from "../../../infra/host/paths.ts";
-import { logs } from "../../../infra/host/proxy/places.ts";
+import { nginxLogs, units } from "../../../infra/host/paths.ts";
 import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { badlySigned, pushes } from "../../fakes/pushes.ts";
@@ -83,7 +82,7 @@ describe.each(gitHostNames)("%s:", (gitHost) => {
     expect(files).toEqual([expect.stringMatching(`^${gitHost}/[^/]+\\.json$`)]);
     const id = gitHost === "standard-webhooks" ? 'msg_[^"]*' : files[0]!.slice(gitHost.length + 1, -".json".length);
     const line = `"delivery":"${id}","hook":"${gitHost}"`;
-    const count = async () => Number(await host.read(`grep -c '${line}' ${logs.access} || true`));
+    const count = async () => Number(await host.read(`grep -c '${line}' ${nginxLogs.access} || true`));
     // nginx writes the line after the answer.
     await until("nginx has logged the push", async () => (await count()) || undefined);
     expect(await count()).toBe(1);
@@ -229,7 +228,7 @@ describe("through nginx, from GitHub's address:", () => {
     // credentials of the old unit on a slow host: it reports that in plain text, and `up` starts it again.
     const start = `$(systemctl show -p InvocationID --value ${units.receiver})`;
     const texts = [
-      `cat ${logs.access}`,
+      `cat ${nginxLogs.access}`,
       `journalctl --no-pager --output=cat --identifier=pushgate-receiver _SYSTEMD_INVOCATION_ID=${start}`,
     ];
     for (const log of texts) {

@@ -4,8 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { paths, units } from "../../../infra/host/paths.ts";
-import { folders, logs } from "../../../infra/host/proxy/places.ts";
+import { nginxFolders, nginxLogs, paths, units } from "../../../infra/host/paths.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
@@ -62,7 +61,7 @@ describe("its rights", () => {
     const answer = await world.deliver();
     await host.inside(`rm -r ${drop} && ${restart}`);
     expect(answer).toMatchObject({ status: 503, servedBy: "pushgate-proxy" });
-    expect(await host.read(`cat ${logs.error}`)).toContain("IP_TRANSPARENT) failed (1: Operation not permitted)");
+    expect(await host.read(`cat ${nginxLogs.error}`)).toContain("IP_TRANSPARENT) failed (1: Operation not permitted)");
     expect(await status()).toBe(202);
   });
 
@@ -126,15 +125,15 @@ describe("no delivery is rejected", () => {
 
   test("while its logs are rotated, which only root and the group adm can read", async () => {
     const rotated = async () => {
-      await host.inside(`cd ${folders.logs} && mv hooks.log hooks.log.1 && ${signal}`);
+      await host.inside(`cd ${nginxFolders.logs} && mv hooks.log hooks.log.1 && ${signal}`);
       await until("nginx writes to a new log", async () =>
-        Number(await host.read(`stat -c %s ${logs.access} 2>/dev/null || echo 0`)) > 0 ? true : undefined,
+        Number(await host.read(`stat -c %s ${nginxLogs.access} 2>/dev/null || echo 0`)) > 0 ? true : undefined,
       );
       await sleep(1_000);
     };
     const [, signal] = /postrotate\n\s*(.*)\n/.exec(await host.readFile(paths.nginxOwn.logrotate))!;
     expect(await answersWhile(rotated)).toEqual([202]);
-    expect(await host.read(`stat -c '%a %U:%G' ${folders.logs} ${logs.access} ${logs.error}`)).toBe(
+    expect(await host.read(`stat -c '%a %U:%G' ${nginxFolders.logs} ${nginxLogs.access} ${nginxLogs.error}`)).toBe(
       "2750 pushgate-nginx:adm\n640 pushgate-nginx:adm\n640 pushgate-nginx:adm",
     );
   });

@@ -4,8 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { paths, units } from "../../../infra/host/paths.ts";
-import { logs } from "../../../infra/host/proxy/places.ts";
+import { nginxLogs, paths, units } from "../../../infra/host/paths.ts";
 import { edit } from "../../scenarios.ts";
 import * as fault from "../faults.ts";
 import { thaw } from "../lab/host.ts";
@@ -257,7 +256,7 @@ test("a million lines that strangers wrote change no verdict", async () => {
   });
   const before = await tracedAs(id, unanswered, "by id");
   expect(before.names).toEqual(["signature"]);
-  const log = logs.access;
+  const log = nginxLogs.access;
   await host.inside("cat >/root/lines.pl", {
     stdin: `my ($id, $from, $to, $every) = @ARGV;${lineOf}
 print line($_), "\\n" for $from .. $to;`,

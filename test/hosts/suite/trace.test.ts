@@ -5,8 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { paths, units } from "../../../infra/host/paths.ts";
-import { clientCaPath, settledCa } from "../../../infra/host/proxy/places.ts";
+import { clientCaPath, paths, settledCa, units } from "../../../infra/host/paths.ts";
 import * as fault from "../faults.ts";
 import { actors } from "../lab/net.ts";
 import {

@@ -1,8 +1,7 @@
 /** What a site's configuration becomes: settings, folders, facts, and what Hugo is started with. */
 import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
-import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
-import { foldersOf } from "../../../infra/host/builder/folders.ts";
+import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
 import { buildArguments, environment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
 

@@ -4,8 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { template } from "../../../infra/host/kit.ts";
-import { paths } from "../../../infra/host/paths.ts";
-import { clientCaPath } from "../../../infra/host/proxy/places.ts";
+import { clientCaPath, paths } from "../../../infra/host/paths.ts";
 import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no

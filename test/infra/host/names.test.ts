@@ -14,8 +14,7 @@ import { type Config, shape } from "../../../infra/config/schema.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { firewallRules } from "../../../infra/host/firewall/firewall.ts";
-import { units } from "../../../infra/host/paths.ts";
-import { folders } from "../../../infra/host/proxy/places.ts";
+import { nginxFolders, units } from "../../../infra/host/paths.ts";
 import { credential, renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { exampleHost, secrets, stackConfig } from "../../fixtures.ts";
@@ -69,7 +68,7 @@ function faultOf(text: string): string | undefined {
   const moved = text
     .replaceAll(credential.replace(/\/[^/]*$/, ""), root.at("tls"))
     .replaceAll("/etc/pushgate/tls", root.at("tls"))
-    .replaceAll(new RegExp(Object.values(folders).join("|"), "g"), root.folder);
+    .replaceAll(new RegExp(Object.values(nginxFolders).join("|"), "g"), root.folder);
   const main = root.write("nginx.conf", `user root;\n${moved}`);
   const { status, stderr } = inNamespace(`nginx -t -q -c ${main}`);
   return status === 0 ? undefined : stderr;

@@ -92,12 +92,12 @@ ${readCsr}`);
       `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out ${key}; chmod 600 ${key}`,
       "the request is of another key",
     ],
-    ["no request", `rm ${csr}`, "no request"],
-    ["a request that is no PEM", `echo damaged >${csr}`, "the request is damaged"],
+    ["no request", `rm ${csr}`, "the request is missing or damaged"],
+    ["a request that is no PEM", `echo damaged >${csr}`, "the request is missing or damaged"],
     [
       "a request with another signature",
       `openssl req -in ${csr} -outform DER | perl -0777 -pe 's/.\\z/chr(255 & ~ord $&)/se' | openssl req -inform DER -out ${csr}.new && mv ${csr}.new ${csr}`,
-      "the request is damaged",
+      "the request is missing or damaged",
     ],
   ])("the fact reports %s and the next apply replaces it", (_, damage, says) => {
     const { stdout } = inNamespace(

@@ -2,8 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { proxyLayer, renderProxy } from "../../../infra/host/proxy/proxy.ts";
-import { websites } from "../../../infra/host/proxy/website.ts";
+import { proxyLayer, renderProxy, websites } from "../../../infra/host/proxy/proxy.ts";
 import { networks } from "../../../infra/networks.ts";
 import { example, exampleHost, foreignWorker, served } from "../../fixtures.ts";
 import { edge, edge6, fromEdge, type LabOptions, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";

@@ -125,15 +125,15 @@ describe("the web root of a site", () => {
     expect(readlinkSync(at("/srv/www"))).toBe(current());
   });
 
-  test.each<[string, () => void, string]>([
-    ["a folder", () => root.write("/srv/www/index.html", "former"), "a folder"],
-    ["a file", () => root.write("/srv/www", "former"), "a file"],
-    ["a link that pushgate did not make", () => symlinkSync("/srv/other", at("/srv/www")), "a link to /srv/other"],
-  ])("stays %s, and the error has the command that moves it away", (_, make, found) => {
+  test.each<[string, () => void]>([
+    ["a folder", () => root.write("/srv/www/index.html", "former")],
+    ["a file", () => root.write("/srv/www", "former")],
+    ["a link that pushgate did not make", () => symlinkSync("/srv/other", at("/srv/www"))],
+  ])("stays %s, and the error has the command that moves it away", (_, make) => {
     make();
     const move = `Run mv ${at("/srv/www")} ${at("/srv/www")}.former on the host.`;
     expect(run(serve)).toMatchObject(
-      fails(`${at("/srv/www")} is ${found}, and pushgate makes its own link there. ${move}`),
+      fails(`${at("/srv/www")} is taken, and pushgate makes its own link there. ${move}`),
     );
     expect(existsSync(at(`${paths.state}/sites`))).toBe(false);
     renameSync(at("/srv/www"), at("/srv/www.former"));

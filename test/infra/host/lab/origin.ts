@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sourceSets } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
-import { folders } from "../../../../infra/host/proxy/places.ts";
+import { nginxFolders } from "../../../../infra/host/paths.ts";
 import { credential, renderProxy } from "../../../../infra/host/proxy/proxy.ts";
 import { v4, v6 } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../fixtures.ts";
@@ -53,9 +53,9 @@ export class OriginLab {
     return path
       .replaceAll("/etc/pushgate/tls", `${this.folder}/tls`)
       .replaceAll(credential.replace(/\/[^/]*$/, ""), `${this.folder}/tls`)
-      .replaceAll(folders.logs, `${this.folder}/log`)
-      .replaceAll(folders.run, this.folder)
-      .replaceAll(folders.cache, `${this.folder}/temp`)
+      .replaceAll(nginxFolders.logs, `${this.folder}/log`)
+      .replaceAll(nginxFolders.run, this.folder)
+      .replaceAll(nginxFolders.cache, `${this.folder}/temp`)
       .replaceAll(/\/var\/lib\/pushgate-sites\/[^/]*/g, `${this.folder}/www`);
   }
 
