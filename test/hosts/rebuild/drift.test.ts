@@ -153,9 +153,7 @@ test("up fails and leaves the web root as it is if the web root points to anothe
   await host.inside(`mkdir /srv/another-owner && ln -sfn /srv/another-owner ${webRoot}`);
   const up = await rebuild.world.stack.up();
   expect(up.code).toBe(1);
-  expect(up.stdout).toContain(
-    `${webRoot}, taken, and pushgate makes its own link there. Run mv `,
-  );
+  expect(up.stdout).toContain(`${webRoot}, taken, and pushgate makes its own link there. Run mv `);
   expect(await host.read(`readlink ${webRoot}`)).toBe("/srv/another-owner");
   await host.inside(`ln -sfn ${folder}/current ${webRoot}`);
 });
