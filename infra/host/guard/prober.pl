@@ -104,7 +104,8 @@ exit 1 if !@probes;
 
 for my $probe (@probes) {
     my $family = length $probe->{from};
-    socket(my $socket, $family == 4 ? AF_INET : AF_INET6, SOCK_STREAM, 0) or cannot_look("socket: $!");
+    my $domain = $family == 4 ? AF_INET : AF_INET6;
+    socket(my $socket, $domain, SOCK_STREAM, 0) or cannot_look("socket: $!");
     setsockopt($socket, $transparent{$family}[0], $transparent{$family}[1], pack('i', 1))
         or cannot_look("transparent socket: $!");
     bind($socket, sockaddr($probe->{from}, 0)) or cannot_look('bind to ' . text($probe->{from}) . ": $!");
