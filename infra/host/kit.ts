@@ -80,7 +80,7 @@ type Parts = Partial<HostLayer> & {
   readonly shared?: readonly string[];
 };
 
-/** A layer whose steps are the functions of `layerScript`. It owns its files and the drop-ins of its units unless `parts` says otherwise. */
+/** A layer with the functions of `layerScript`. It owns its files and its units' drop-ins unless `parts` says otherwise. */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const owned = (parts.files ?? []).map(({ path }) => path);
   const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));

@@ -2,7 +2,6 @@
 import { Argument, Option } from "commander";
 import { printable } from "../../../service/printable.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
-
 import { nginxLogs, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
 import { all, command, type Options, ofStack, targets, valued } from "../command.ts";
