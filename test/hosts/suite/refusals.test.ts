@@ -155,9 +155,9 @@ describe("up rejects a host that cannot run pushgate", () => {
       "worn",
       "old nft, nginx and nodejs, no apt, a full disk",
       [
-        /nftables 0\.9\.8 found; pushgate needs 1\.0\.6 or later\. Upgrade/,
-        /nginx 1\.18\.0 found; pushgate needs 1\.22 or later\. Upgrade/,
-        /nodejs 12\.22\.12 found; pushgate needs 18 or later\. Upgrade/,
+        /nftables 0\.9\.8 found; pushgate needs 1\.0\.6 or later\. Install/,
+        /nginx 1\.18\.0 found; pushgate needs 1\.22 or later\. Install/,
+        /nodejs 12\.22\.12 found; pushgate needs 18 or later\. Install/,
         /debian \d+ has no apt-get\. Use Debian/,
         /\/ has \d+ MiB free; pushgate needs 50\. Free space there/,
       ],
