@@ -80,7 +80,7 @@ type Parts = Partial<HostLayer> & {
   readonly shared?: readonly string[];
 };
 
-/** A layer whose steps are the functions of `layerScript`. It owns its files and the drop-ins of its units, unless told. */
+/** A layer whose steps are the functions of `layerScript`. It owns its files and drop-ins of its units, or what `parts` says. */
 export function layerOf(base: string, name: string, { values, shared, ...parts }: Parts): HostLayer {
   const owned = (parts.files ?? []).map(({ path }) => path);
   const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));
