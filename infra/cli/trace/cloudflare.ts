@@ -38,16 +38,21 @@ const text = (value: unknown): string => printable(String(value ?? "").replace(/
 
 type RayEvent = SecurityEvent & { readonly ray: string };
 
-/** Adds whose rule a custom rule's event names. Without the permission to read rules, changes no event. */
+/** The phase whose rules have the ids that events of this source name. */
+const phaseOf: Readonly<Record<string, string>> = { firewallcustom: phases.custom.phase, ratelimit: "http_ratelimit" };
+
+/** Adds whose rule each event names. Without the permission to read rules, changes no event. */
 async function withOwner(api: CloudflareApi, zone: string, events: readonly RayEvent[]): Promise<readonly RayEvent[]> {
-  if (!events.some(({ source }) => source === "firewallcustom")) return events;
   type Rule = { readonly id: string; readonly ref?: string; readonly description?: string };
-  const path = `zones/${zone}/rulesets/phases/${phases.custom.phase}/entrypoint`;
-  const ruleset = await api.get<{ rules?: Rule[] }>(path).catch((error: unknown) => {
+  const wanted = [...new Set(events.flatMap(({ source }) => phaseOf[source] ?? []))];
+  const read = wanted.map((phase) => api.get<{ rules?: Rule[] }>(`zones/${zone}/rulesets/phases/${phase}/entrypoint`));
+  const rulesets = await Promise.all(read).catch((error: unknown) => {
     if (!(error instanceof ApiError)) throw error;
+    return [];
   });
+  const rules = rulesets.flatMap((ruleset) => ruleset?.rules ?? []);
   return events.map((event) => {
-    const rule = ruleset?.rules?.find(({ id }) => id === event.rule);
+    const rule = rules.find(({ id }) => id === event.rule);
     if (rule === undefined) return event;
     const description = event.description || text(rule.description);
     return { ...event, description, owner: isOurs(rule) ? "pushgate" : "zone" };
