@@ -245,9 +245,9 @@ test("preview never runs Hugo's program as root, and no program that another acc
   const own = settingsOf(host, [{ ...hook, site: { ...(hook.site as object), hugo: { path: "/opt/tool/hugo" } } }]);
   const { script, facts } = builderLayer(own, own.hosts[0]!);
   const { read, want } = facts.find(({ name }) => name === "/opt/tool/hugo is")!;
-  const ask = async (without = "", text = script, account = "") => {
+  const ask = async (without = "", text = script, account = generatorUser("site")) => {
     await host.inside("rm -f /tmp/ran-as");
-    const said = await shell(`${text}\n${without}\n${account === "" ? read : read.replace(/\S+$/, account)}`);
+    const said = await shell(`${text}\n${without}\n${read.replace(generatorUser("site"), account)}`);
     return { said, as: (await served("/tmp/ran-as")).trim() };
   };
   const rejected = (path: string) => ({
