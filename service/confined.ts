@@ -6,8 +6,8 @@ type Found = (error: null, address: string, family: number) => void;
 /** Whether the egress table limits this account: it has the kernel reject all datagrams but those to name servers. */
 export function isConfined(): Promise<boolean> {
   return new Promise((resolve) => {
-    // With a lookup of its own Node does not load `node:dns`.
-    const lookup = (_name: string, _options: object, found: Found) => found(null, "127.0.0.1", 4);
+    // The name is an address already. With a lookup of its own Node does not load `node:dns`.
+    const lookup = (name: string, _options: object, found: Found) => found(null, name, 4);
     const socket = createSocket({ type: "udp4", lookup }).on("error", () => resolve(false));
     // Without an address, the datagram goes to this host.
     socket.send("", 9, (error) => {
