@@ -22,14 +22,10 @@ Reflect.deleteProperty(Error, "prepareStackTrace");
 
 const { settings, secrets } = readSettings();
 const access = readCloudflareAccess();
+const programs = await buildPrograms(settings);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
-const built = buildPrograms(settings);
-const [programs, live, probed] = await Promise.all([
-  built,
-  inspect(settings.zone),
-  built.then((programs) => probeHosts(settings, programs)),
-]);
+const [live, probed] = await Promise.all([inspect(settings.zone), probeHosts(settings, programs)]);
 assertFits(settings, live);
 reportDrift(settings, live);
 await tryOut(access, settings, live);
