@@ -4,99 +4,27 @@ import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { amount, receiverLimits } from "../../service/limits.ts";
 import { webhookPath } from "../contract.ts";
-import { rangeFault } from "./cidr.ts";
+import {
+  absolutePath,
+  boolean,
+  checked,
+  described,
+  dnsName,
+  dnsPattern,
+  extension,
+  knownHost,
+  list,
+  named,
+  object,
+  oneOf,
+  pattern,
+  range,
+  relativePath,
+  slug,
+  some,
+  text,
+} from "./values.ts";
 
-// The kinds of values; `form` completes "Use …" in a fault.
-const text = (pattern: RegExp, form: string, description = "") =>
-  v.pipe(v.string(), v.regex(pattern), v.metadata({ form, description }));
-
-const checked = (isFit: (value: string) => boolean, form: string, description = "") =>
-  v.pipe(v.string(), v.check(isFit), v.metadata({ form, description }));
-
-const oneOf = <const T extends readonly string[]>(
-  values: T,
-  description: string,
-  form = `one of ${values.join(", ")}`,
-) => v.pipe(v.picklist(values), v.metadata({ form, description }));
-
-const boolean = (description: string) => v.pipe(v.boolean(), v.metadata({ form: "true or false", description }));
-
-const list = <T extends v.GenericSchema>(item: T, form: string, description: string, usual: v.InferInput<T>[] = []) =>
-  v.optional(v.pipe(v.array(item), v.metadata({ form: `a list of ${form}`, description })), usual);
-
-const some = <T extends v.GenericSchema>(item: T, form: string, description: string) =>
-  v.pipe(v.array(item), v.minLength(1), v.metadata({ form: `a list of at least one ${form}`, description }));
-
-/** Not a list, which strictObject takes for an object without keys. */
-const noList = <T>() => v.custom<Record<string, T>>((value) => v.is(v.object({}), value) && !Array.isArray(value));
-
-const object = <const T extends v.ObjectEntries>(entries: T) =>
-  Object.assign(v.pipe(noList<unknown>(), v.strictObject(entries)), { entries });
-
-const named = <const T extends v.GenericSchema<string>>(value: T, form: string, description: string) => {
-  const map = v.pipe(noList<string>(), v.record(v.string(), value), v.metadata({ form, description }));
-  return v.optional(Object.assign(map, { value }), {});
-};
-
-const described = <T extends v.GenericSchema>(schema: T, description: string) =>
-  v.pipe(schema, v.metadata({ description }));
-
-/** Labels of letters, digits and inner hyphens, at least two of them; DNS allows 253 characters. */
-const dnsPattern = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
-const dnsName = (example: string, description: string) =>
-  text(dnsPattern, `a DNS name in lower case, such as ${example}`, description);
-
-/** 1 to 32 characters. An account's name has at most 31, so paths.ts shortens a long hook's name there. */
-const slug = (description: string) =>
-  text(/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/, "1 to 32 letters from a to z, digits and inner hyphens", description);
-
-/** A name in a path, which is no option. No character has a meaning for a shell, a unit or nginx. */
-const segment = (more = "") => `(?!-|\\.\\.?(/|$))[${more}A-Za-z0-9._@+=,-]+`;
-const characters = (more = "") =>
-  `letters from A to Z, digits and ${[..."._@+=,", ...more].join(" ")} - (not first in a name)`;
-
-const absolutePath = (example: string, description: string) =>
-  text(
-    new RegExp(`^(/${segment()})+$`),
-    `an absolute path without "..", of ${characters()}, such as ${example}`,
-    description,
-  );
-
-const relativePath = (example: string, description = "", more = "") =>
-  text(
-    new RegExp(`^${segment(more)}(/${segment(more)})*/?$`),
-    `a relative path without "..", of ${characters(more)}, such as ${example}`,
-    description,
-  );
-
-const range = v.pipe(
-  v.string(),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const fault = dataset.typed ? rangeFault(dataset.value) : undefined;
-    if (fault !== undefined) addIssue({ message: fault });
-  }),
-  v.metadata({ form: "an address, or a range in CIDR notation that starts with its first address" }),
-);
-
-/** Go's syntax, as far as JavaScript knows it: flags before it and named groups are Go's own. */
-function isRegularExpression(pattern: string): boolean {
-  if (/^$|[\u0000-\u001f\u007f]/.test(pattern)) return false;
-  try {
-    new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"));
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-const pattern = checked(isRegularExpression, "a regular expression, in Go's syntax");
-const extension = text(/^[a-z0-9]{1,10}$/, "an extension without its dot, such as css");
-const knownHost = text(
-  /^[^\s#|@][^\s]* (ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]+={0,2}$/,
-  "a line as ssh-keyscan prints it, with name, key type and key",
-);
-
-// The keys.
 /** A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted. */
 export const buildPaths: string[] = (
   ".gitmodules _vendor/ archetypes/ assets/ bin/deploy* config.json config.toml config.yaml config.yml config/ data/ " +
