@@ -3,7 +3,7 @@
  * output; how a build ended is in a file that root writes (decision 020). Its root is an empty folder: a generator may
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
-import { endOfFolders, statsName } from "../../../service/builder/build/content.ts";
+import { beginOfBuild, endOfFolders, statsName } from "../../../service/builder/build/content.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import { instanceFile, sandbox, unitFile, unitWord } from "../kit.ts";
@@ -27,8 +27,6 @@ const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
 const assigned = ([name, value]: [string, string]): string =>
   `Environment="${name}=${value.replace(/[\\"]/g, "\\$&").replaceAll("%", "%%")}"`;
 
-/** Begins the first line of the connection; service/builder/build/build.ts reads it. */
-const build = "pushgate-generator build=";
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
@@ -43,7 +41,7 @@ function linesOfContent({ name, site }: SiteHook) {
       begin: [
         "# The generator then prints which folders are the content. If that fails, it gives the reason below.",
         "# One shell runs all three, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c 'echo "${build}$$INVOCATION_ID"; "$$@"; echo "${endOfFolders}"' sh ${mounts}`,
+        `ExecStartPre=/bin/sh -c 'echo "${beginOfBuild}$$INVOCATION_ID"; "$$@"; echo "${endOfFolders}"' sh ${mounts}`,
       ].join("\n"),
       command: [program, ...generator.buildArguments({ ...folders, content: undefined })],
     };
@@ -51,7 +49,7 @@ function linesOfContent({ name, site }: SiteHook) {
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
-    begin: `ExecStartPre=/bin/echo "${build}$` + '{INVOCATION_ID}"',
+    begin: `ExecStartPre=/bin/echo "${beginOfBuild}$` + '{INVOCATION_ID}"',
     command: [...[contentProgram, "run", noteOfContent(name), program], ...generator.buildArguments(folders)],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,

@@ -8,7 +8,7 @@ import { ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
-import { endOfFolders, mostPrinted, statsName } from "./content.ts";
+import { beginOfBuild, endOfFolders, mostPrinted, statsName } from "./content.ts";
 import { watchDisk } from "./disk-watch.ts";
 import { reasonOf } from "./hugo.ts";
 
@@ -20,7 +20,7 @@ const again = 250; // milliseconds between two tries while a former build holds 
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
 /** The first line, the folders and the line after them. */
 const mostFirst = mostPrinted + 200;
-const firstLine = /^pushgate-generator build=([0-9a-f]{32})\n/;
+const firstLine = new RegExp(`^${beginOfBuild}([0-9a-f]{32})\n`);
 
 /** Builds into an empty `out`. Returns what the unit printed of the content's folders. Throws Setback. */
 export async function build(settings: BuilderSettings, places: Places): Promise<string> {

@@ -7,6 +7,8 @@ import type { BuilderSettings } from "../settings.ts";
 
 type Given = Pick<BuilderSettings, "content" | "folder">;
 
+/** The generator's unit prints this and 32 hex digits, which build it is, in its first line; the other after the folders. */
+export const beginOfBuild = "pushgate-generator build=";
 export const endOfFolders = "pushgate-generator begins";
 
 /** With `build.writeStats` Hugo writes it at the top of its source, and a site's tools read it there. */

@@ -9,7 +9,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { buildArguments, environment, mountsCommand } from "../../../../infra/host/builder/hugo.ts";
-import { endOfFolders } from "../../../../service/builder/build/content.ts";
+import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 
@@ -35,7 +35,7 @@ export async function startFakeHugo(
     busy = true;
     builds += 1;
     const id = builds.toString(16).padStart(32, "0");
-    connection.write(`pushgate-generator build=${id}\n`);
+    connection.write(`${beginOfBuild}${id}\n`);
     if (content === undefined) {
       const [program, ...words] = mountsCommand(path, { source, destination: out, cache });
       const { stdout, stderr } = spawnSync(program!, words, { cwd: work, env, encoding: "utf8" });
