@@ -1,10 +1,10 @@
 /** Ends the generator or git where the site takes too much of the disk, or the reserve is reached (decision 021). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { printable } from "../../printable.ts";
+import { uptime } from "../clock.ts";
 import { isUnder } from "../files.ts";
 import type { Places } from "../places.ts";
 import { releases, sizeOf } from "../release/releases.ts";
-import { now } from "../run/pauses.ts";
 import { mebibytes, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { freeOf, isLess, measure, reserveReached, shares } from "./disk.ts";
@@ -46,7 +46,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
     for (let took = 0; watching; ) {
       await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
       if (!watching) return;
-      const from = now();
+      const from = uptime();
       // Computed here and not at the start: most calls of git end before the first walk.
       most ??= shares.whileWriting * releaseBytes - sizeOf(places, releases(places));
       const found = await measure(places.work, most, () => watching);
@@ -55,7 +55,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       const still = [...found.closed].find((folder) => closed.has(folder) && isGenerators(folder));
       if (still !== undefined) over(hidden(still));
       closed = found.closed;
-      took = now() - from;
+      took = uptime() - from;
     }
   };
   walks().catch((error: Error) => over(rejected(`the folders of the site cannot be measured: ${error.message}`)));

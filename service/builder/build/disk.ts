@@ -1,8 +1,8 @@
 /** What a site takes and may take on the disk, and what every build leaves free (decision 021). */
 import { lstatSync, statfsSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
+import { uptime } from "../clock.ts";
 import { eachName, ifThere } from "../files.ts";
-import { now } from "../run/pauses.ts";
 import { failed, mebibytes, type Setback } from "../run/setback.ts";
 
 /** Shares of `site.limits.releaseMiB`: a build's output, its release, the published one, and one for all the rest. */
@@ -61,7 +61,7 @@ export async function measure(folder: string, most = Number.POSITIVE_INFINITY, g
   const closed = new Set<string>();
   const folders = [Buffer.from(folder)]; // bytes, as a build may give any name
   let bytes = 0;
-  let from = now();
+  let from = uptime();
   for (let at = folders.pop(); at !== undefined && bytes <= most; at = folders.pop())
     try {
       for (const name of eachName(at)) {
@@ -70,10 +70,10 @@ export async function measure(folder: string, most = Number.POSITIVE_INFINITY, g
         if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);
         if (stat?.isDirectory()) folders.push(path);
         if (bytes > most) break;
-        if (now() - from < slice) continue;
+        if (uptime() - from < slice) continue;
         await setImmediate();
         if (!going()) return { bytes, closed };
-        from = now();
+        from = uptime();
       }
     } catch (error) {
       const { code = "", syscall } = error as NodeJS.ErrnoException;

@@ -4,11 +4,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, setAside } from "../build/build.ts";
+import { uptime } from "../clock.ts";
 import type { Places } from "../places.ts";
 import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
 import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
-import { type Failing, now, type Pauses, stillFailing } from "./pauses.ts";
+import { type Failing, type Pauses, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
 import { isGood, lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
@@ -71,9 +72,9 @@ function next(markers: readonly Marker[]): readonly Marker[] {
 
 /** Waits until the time is up or a new marker came. */
 async function rest(places: Places, milliseconds: number, least: number, left?: ReadonlySet<string>): Promise<void> {
-  const until = now() + milliseconds;
+  const until = uptime() + milliseconds;
   await sleep(Math.max(0, Math.min(least, milliseconds)));
-  while (now() < until && !arrived(places, left)) await sleep(Math.min(500, least));
+  while (uptime() < until && !arrived(places, left)) await sleep(Math.min(500, least));
 }
 
 const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>

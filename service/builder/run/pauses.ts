@@ -1,9 +1,6 @@
 /** How long the builder pauses after a failed run, also over restarts of the builder. */
 import type { BuilderSettings } from "../settings.ts";
 
-/** Milliseconds. Not `performance.now()`, for which Node 18 loads modules for 6 ms. */
-export const now = (): number => process.uptime() * 1000;
-
 /** `next`: when the next run starts at the latest. */
 export type Failing = { readonly since: string; readonly attempts: number; readonly next: string };
 

@@ -1,10 +1,11 @@
 /** status.json, for people and for the status command: what is published, and the result of the last run. */
 import { readFileSync } from "node:fs";
 import { type Builds, type Result, results } from "../../metrics/builds.ts";
+import { uptime } from "../clock.ts";
 import { writeWhole } from "../files.ts";
 import { heldHead, type Places } from "../places.ts";
 import { currentRelease, deployed, type Manifest, readManifest, releases } from "../release/releases.ts";
-import { type Failing, now } from "./pauses.ts";
+import type { Failing } from "./pauses.ts";
 
 type Step = "fetch" | "decide" | "checkout" | "build" | "publish";
 
@@ -45,7 +46,7 @@ export class Run {
   head: string | null = null;
   /** Of a publish: the releases that stay. */
   stay: readonly string[] | undefined;
-  readonly #started = now();
+  readonly #started = uptime();
 
   constructor(trigger: readonly string[]) {
     const milliseconds = { fetch: 0, decide: 0, checkout: 0, build: 0, publish: 0, total: 0 };
@@ -53,17 +54,17 @@ export class Run {
   }
 
   async timed<T>(step: Step, work: () => T | Promise<T>): Promise<T> {
-    const from = now();
+    const from = uptime();
     try {
       return await work();
     } finally {
-      this.last.milliseconds[step] += now() - from;
+      this.last.milliseconds[step] += uptime() - from;
     }
   }
 
   end(last: Partial<Last> = {}): this {
     const { milliseconds } = Object.assign(this.last, last, { at: new Date().toISOString() });
-    milliseconds.total = now() - this.#started;
+    milliseconds.total = uptime() - this.#started;
     for (const step of Object.keys(milliseconds) as Step[]) milliseconds[step] = Math.round(milliseconds[step]);
     return this;
   }
