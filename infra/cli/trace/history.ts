@@ -107,12 +107,8 @@ async function showFailed(sources: readonly Source[], since: number, days: numbe
 async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOptions): Promise<void> {
   if (failed.length === 0) return show([], "There is nothing to deliver again.", options);
   const byWebhook = [...Map.groupBy(failed, ({ webhook }) => webhook).values()];
-  if (
-    !(await showPings(
-      byWebhook.map(([first]) => first!.endpoint),
-      options,
-    ))
-  )
+  const pinged = byWebhook.map(([first]) => first!.endpoint);
+  if (!(await showPings(pinged, options)))
     throw new UserError("nothing was delivered again: the ping did not arrive. Apply the fix above first.");
   const where = byWebhook.map((group) => `${countOf(group.length)} of ${nameOfEndpoint(group[0]!.endpoint)}`);
   await confirm(`This has the git host send ${where.join(", ")} again.`, options);

@@ -31,19 +31,16 @@ function ruleDrift(live: Rule | undefined, ours: Rule): string[] {
 }
 
 export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): string[] {
-  const [is, wanted] = [live, merged(phase, ours, live)].map((rules) => rules.map(({ ref }) => ref));
-  const moved = isDeepStrictEqual(is!.toSorted(), wanted!.toSorted()) && !isDeepStrictEqual(is, wanted);
+  const refs = (rules: readonly Rule[]): string[] => rules.map(({ ref }) => ref);
+  const [is, wanted] = [refs(live), refs(merged(phase, ours, live))];
+  const moved = isDeepStrictEqual(is.toSorted(), wanted.toSorted()) && !isDeepStrictEqual(is, wanted);
+  const liveOf = ({ ref }: Rule): Rule | undefined => live.findLast((rule) => rule.ref === ref);
   return [
-    ...ours.flatMap((rule) =>
-      ruleDrift(
-        live.findLast(({ ref }) => ref === rule.ref),
-        rule,
-      ),
-    ),
+    ...ours.flatMap((rule) => ruleDrift(liveOf(rule), rule)),
     ...live
-      .filter((rule) => isOurs(rule) && !wanted!.includes(rule.ref))
+      .filter((rule) => isOurs(rule) && !wanted.includes(rule.ref))
       .map(({ ref }) => `${ref}: is not declared any more`),
-    ...(moved ? [`the order is ${is!.join(", ")}, declared ${wanted!.join(", ")}`] : []),
+    ...(moved ? [`the order is ${is.join(", ")}, declared ${wanted.join(", ")}`] : []),
   ].map((text) => `${phases[phase].name}: ${text}`);
 }
 
