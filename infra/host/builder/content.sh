@@ -1,6 +1,7 @@
-# Has the generator read the content folder that the configuration names, and no folder that an account exchanged for it: systemd
-# mounts the path into the generator's unit as root, and follows every link. So the account that can exchange what is on the way
-# (others.sh, which builder.ts puts before this) opens the folder first, and the generator starts only if that folder is mounted.
+# Has the generator read the content folder that the configuration names, and no folder that an account exchanged for it:
+# systemd mounts the path into the generator's unit as root, and follows every link. So the account that can exchange what
+# is on the way (others.sh, which builder.ts puts before this) opens the folder first, and the generator starts only if that
+# folder is mounted.
 # generator-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
 # generator-content run <note> <program>...: the unit runs it; the unit's mounts stay as they are from here on.
 set -u

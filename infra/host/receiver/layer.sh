@@ -1,6 +1,6 @@
-# A socket that is bound as declared is never restarted, as
-# what waits in it would be lost. systemd does not start a socket while its service runs, so a new socket starts inside the
-# service's restart: one transaction for both, and deliveries for the other sockets wait in them.
+# A socket that is bound as declared is never restarted, as what waits in it would be lost. systemd does not start a socket
+# while its service runs, so a new socket starts inside the service's restart: one transaction for both, and deliveries for
+# the other sockets wait in them.
 
 # Listeners on port $1, one a line: address, mark, control group, whose allowlist the kernel enforces. From the kernel: after
 # a daemon-reload the unit shows the file's values, and a running service still holds the former listener.
