@@ -12,7 +12,7 @@ import { readPresented, untilPresented } from "./edge/presented.ts";
 import { reportDrift } from "./edge/zone/drift.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
-import { inspect } from "./edge/zone/live-zone.ts";
+import { inspect, type LiveZone } from "./edge/zone/live-zone.ts";
 import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
@@ -22,15 +22,21 @@ Reflect.deleteProperty(Error, "prepareStackTrace");
 
 const { settings, secrets } = readSettings();
 const access = readCloudflareAccess();
-const programs = await buildPrograms(settings);
+const names = allHostnames(settings);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
-const [live, probed] = await Promise.all([inspect(settings.zone), probeHosts(settings, programs)]);
-assertFits(settings, live);
-reportDrift(settings, live);
-await tryOut(access, settings, live);
-const names = allHostnames(settings);
-const presented = await readPresented(live.id, names);
+const [{ live, presented }, probed, programs] = await Promise.all([
+  inspect(settings.zone).then(judge),
+  probeHosts(settings),
+  buildPrograms(settings),
+]);
+
+async function judge(live: LiveZone) {
+  assertFits(settings, live);
+  reportDrift(settings, live);
+  const [presented] = await Promise.all([readPresented(live.id, names), tryOut(access, settings, live)]);
+  return { live, presented };
+}
 
 const parent = new pulumi.ComponentResource("pushgate:index:Zone", settings.zone);
 const after = (...layers: (pulumi.Resource | undefined)[]) => ({

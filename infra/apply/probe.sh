@@ -61,7 +61,7 @@ SEEN
     sed -n 's/^\([0-9a-f]\{64\}\) [ *]\(.*\)$/["sha256","\2","\1"],/p'
 }
 
-# The port as the host sees it, behind any NAT. sudo drops the variable, and probeCommand sets it again.
+# As the host sees it, behind any NAT.
 ssh_port() { printf '["ssh","%s"],\n' "$(printf %s "${SSH_CONNECTION##* }" | tr -cd 0-9)"; }
 
 # Port, process and unit of each listening TCP socket, as report.ts has them.
@@ -79,15 +79,14 @@ probe() { # state folder
   state=$1
   declared=
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
-  {
-    printf '{"pushgate":1,"rows":[\n'
+  printf '{"pushgate":1,"rows":[\n'
+  # The facts wait in the pipe until the long rows are written.
+  { system_facts && facts && wait; } | {
     layers
     [ -z "$declared" ] || declared_files
     listeners
     ssh_port
-    system_facts
-    facts
-    wait
-    printf '["end"]]}\n'
-  } | cat
+    cat
+  }
+  printf '["end"]]}\n'
 }

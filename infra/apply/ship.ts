@@ -3,18 +3,17 @@ import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../config/settings.ts";
+import { UserError } from "../user-error.ts";
 import { type HostLayer, stateFolders } from "./layer.ts";
 import { applyScript, type Probed, probeScript } from "./manifest.ts";
 import { type Reconciled, reconcile } from "./reconcile.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "./report.ts";
+import { runOnHost } from "./run-on-host.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
-import { sshTo, unreachable } from "./ssh.ts";
+import { sshTo } from "./ssh.ts";
 
 /** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
-
-export const probeCommand = ({ sudo }: Pick<Host, "sudo">): string =>
-  `exec ${sudo ? 'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ' : ""}timeout ${probeTimeout} sh -s`;
 
 const asRoot = ({ sudo }: Pick<Host, "sudo">, script: string, ...values: readonly string[]): string =>
   `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(scriptBeside(import.meta.url, script))} sh ${values.map(word).join(" ")}`;
@@ -28,20 +27,14 @@ export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: 
 
 /** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
-  const { stdout } = await command.local
-    .run({
-      ...{ interpreter: sshTo(host), command: probeCommand(host), stdin: probeScript(layers) },
-      ...{ logging: "none", addPreviousOutputInEnv: false },
-    })
-    .catch((error: unknown) => {
-      throw new pulumi.RunError(unreachable(host, error instanceof Error ? error.message : String(error)));
-    });
   try {
+    const answer = await runOnHost(host, probeScript(layers), probeTimeout);
     return parseProbe(
-      stdout,
+      answer,
       layers.map(({ name }) => name),
     );
   } catch (error) {
+    if (error instanceof UserError) throw new pulumi.RunError(error.message);
     throw new pulumi.RunError(`${host.name}: ${(error as Error).message}`);
   }
 }

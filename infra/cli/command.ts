@@ -1,6 +1,7 @@
 /** What the commands share: options, examples, the hosts that one works on, and the question before several change. */
 import { Command, InvalidArgumentError } from "commander";
-import { type Declared, type Host, hasTerminal, orUserError, prompted, UserError } from "./stack.ts";
+import { orUserError, UserError } from "../user-error.ts";
+import { type Declared, type Host, hasTerminal, prompted } from "./stack.ts";
 
 export const exitCodes = `
 Exit status:

@@ -1,7 +1,8 @@
 /** Where the git hosts deliver: one webhook for each hook and host. */
 import { webhookUrls } from "../config/derived.ts";
+import { UserError } from "../user-error.ts";
 import { hooksNamed, type Options, ofStack, targets } from "./command.ts";
-import { type Declared, readSecrets, readStack, UserError } from "./stack.ts";
+import { type Declared, readSecrets, readStack } from "./stack.ts";
 
 export type Endpoint = Readonly<{ hook: Declared["hooks"][number]; host: string; url: string; secret: string | null }>;
 

@@ -1,8 +1,8 @@
 /** `npx pushgate <command>`. A command's file is loaded when it is named, so that `--help` loads none. */
 import { Command, CommanderError } from "commander";
 import { ApiError } from "../edge/api.ts";
+import { UserError } from "../user-error.ts";
 import { command, exitCodes, keptByNpm, named } from "./command.ts";
-import { UserError } from "./stack.ts";
 
 /** Folder, usage and description. The file has the command's name, and exports it. */
 const commands = [

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // `npx pushgate`.
 require("./node-version.cjs");
-require("./compile-cache.cjs");
+require("./fast-start.cjs");
 import("./main.ts").then(async ({ pushgate }) => {
   process.exitCode = await pushgate(process.argv.slice(2));
 });

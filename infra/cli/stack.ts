@@ -1,15 +1,10 @@
 /** The selected stack, read with the pulumi command as a person would. No secret is read unless a caller adds the flag. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { text } from "node:stream/consumers";
 import type { InferOutput } from "valibot";
 import type { shape } from "../config/schema.ts";
-
-/** Ends the program; only its message is printed. */
-export class UserError extends Error {}
-
-export const orUserError = <T>(promise: Promise<T>): Promise<T | UserError> =>
-  promise.catch((error: unknown) => {
-    if (error instanceof UserError) return error;
-    throw error;
-  });
+import { UserError } from "../user-error.ts";
 
 /** `shown`: its output goes to the terminal as it comes. `input`: on its standard input, as for a secret. */
 type How = { readonly shown?: boolean; readonly prompts?: boolean; readonly input?: string | undefined };
@@ -30,12 +25,16 @@ export async function pulumi(args: readonly string[], how: How = {}) {
 
 async function runPulumi(args: readonly string[], { shown = false, prompts = false, input = "" }: How) {
   const output = shown ? "inherit" : "pipe";
-  const stdin = prompts ? ({ stdin: "inherit" } as const) : { input };
-  const env = passphrase === undefined ? {} : { PULUMI_CONFIG_PASSPHRASE: passphrase };
-  const { execa } = await import("execa");
-  const ran = await execa("pulumi", args, { ...stdin, stdout: output, stderr: output, reject: false, env });
-  if (ran.code === "ENOENT") throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");
-  return { code: ran.exitCode, stdout: ran.stdout ?? "", stderr: ran.stderr ?? "" };
+  const env = { ...process.env, ...(passphrase !== undefined && { PULUMI_CONFIG_PASSPHRASE: passphrase }) };
+  const running = spawn("pulumi", args, { stdio: [prompts ? "inherit" : "pipe", output, output], env });
+  // pulumi may end before it has read all of it.
+  running.stdin?.on("error", () => {}).end(input);
+  const printed = [running.stdout, running.stderr].map((stream) => (stream === null ? "" : text(stream)));
+  const [code] = await once(running, "close").catch(() => {
+    throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");
+  });
+  const [stdout = "", stderr = ""] = await Promise.all(printed);
+  return { code: code as number | null, stdout: stdout.replace(/\n$/, ""), stderr };
 }
 
 export async function must(args: readonly string[], input?: string): Promise<string> {

@@ -32,15 +32,15 @@ export type Inputs = {
 /** `last`: the layer that is applied last; Cloudflare's resources wait for it. */
 type DeclaredHost = ProbedHost & { readonly component: pulumi.Resource; readonly last: pulumi.Resource };
 
-/** Other resources make these; a probe needs the paths of the layers only. */
-const unknown = { certificate: "", clientCaPem: "" };
+/** esbuild and other resources make these; a probe needs the paths of the layers only. */
+const unknown: Made = { certificate: "", clientCaPem: "", programs: {} };
 
 /** Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. */
-export async function probeHosts(settings: Settings, programs: Bundles): Promise<ProbedHost[]> {
+export async function probeHosts(settings: Settings): Promise<ProbedHost[]> {
   const probes = await Promise.allSettled(
     settings.hosts.map(async (host): Promise<ProbedHost> => {
       if (host.state === "lost") return { host };
-      const layers = hostLayers(settings, host, { ...unknown, programs });
+      const layers = hostLayers(settings, host, unknown);
       const probed = { ...layers, secrets: probedSecrets(layers.secrets) };
       const report = await probe(host, [...Object.values(probed), ...questionsOf(host, settings)]);
       return { host, report };

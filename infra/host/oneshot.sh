@@ -2,8 +2,7 @@
 # of such a layer defines `take_out`, which removes what the unit placed.
 
 start_unit() {
-  systemctl daemon-reload
-  systemctl enable --quiet "$unit"
+  enable_units "$unit"
   systemctl restart "$unit" || {
     lines_of "$unit"
     return 1

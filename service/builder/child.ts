@@ -1,4 +1,4 @@
-/** Runs git or sync with bounds of time and output, and ends it with all its processes. Not by execa: decision 003. */
+/** Runs git or sync with bounds of time and output, and ends it with all its processes. */
 import { spawn } from "node:child_process";
 
 export type Ended = {

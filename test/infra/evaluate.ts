@@ -5,6 +5,9 @@
  * It works once per process, or after vi.resetModules(): a second import of the program's module registers nothing.
  * It does not show Pulumi.yaml's types and defaults, dependsOn, protect, and inputs that a provider would reject.
  */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import type { Resource } from "../../infra/cli/stack/live-objects.ts";
 import type { RawConfig } from "../../infra/config/settings.ts";
@@ -15,7 +18,7 @@ export type World = {
   readonly config?: RawConfig;
   /** Encrypted keys. */
   readonly secretKeys?: readonly string[];
-  /** Answers to `command:local:run`, by the target in its interpreter; by default a bare Debian host's. */
+  /** Answers of the hosts to the probe, by the target of ssh; by default a bare Debian host's. */
   readonly probe?: (target: string) => string;
   /** Answers to the Cloudflare provider's functions, by token; by default an empty zone's on the declared plan. */
   // biome-ignore lint/suspicious/noExplicitAny: a function's result has as many shapes as there are functions
@@ -74,11 +77,6 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
     const answer = world.edge?.(token, args);
     if (answer !== undefined) return answer;
     switch (token) {
-      case "command:local:run": {
-        const interpreter = args.interpreter as string[];
-        const target = interpreter.at(-1) ?? "";
-        return { stdout: world.probe?.(target) ?? bareHost(), stderr: "" };
-      }
       case "cloudflare:index/getZone:getZone":
         return {
           id: "0".repeat(32),
@@ -113,12 +111,27 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
   pulumi.runtime.setAllConfig({ ...config }, [...(world.secretKeys ?? ["pushgate:secrets", "cloudflare:apiToken"])]);
   // The program itself sends no request here: it has no token of its own, and the provider's calls are mocked.
   process.env.CLOUDFLARE_API_TOKEN = "of-the-provider";
+  // A fake ssh: each host's answer is a file with the target's name.
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-evaluate-"));
+  for (const { ssh } of JSON.parse(config["pushgate:hosts"] ?? "[]") as { ssh: string }[])
+    writeFileSync(join(folder, ssh), world.probe?.(ssh) ?? bareHost());
+  writeFileSync(
+    join(folder, "ssh"),
+    `#!/bin/sh\ncat >/dev/null\nfor last; do target=$host host=$last; done\ncat "${folder}/$target"\n`,
+    {
+      mode: 0o755,
+    },
+  );
+  const { PATH } = process.env;
+  process.env.PATH = `${folder}:${PATH}`;
   // vitest finds the line of a failed test with this function, which the program removes.
   const { prepareStackTrace } = Error;
   try {
     await import("../../infra/index.ts");
   } finally {
     if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
+    process.env.PATH = PATH;
+    rmSync(folder, { recursive: true });
   }
   await pulumi.runtime.disconnect();
   return declared;

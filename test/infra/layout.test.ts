@@ -39,7 +39,7 @@ const floors = [
   /^service\/(builder|metrics|receiver)\/(?!main)/,
   /^service\/reporter\/(?!main)/,
   /^service\/\w+\/main\.ts$/,
-  /^infra\/(contract|networks)\.ts$/,
+  /^infra\/(contract|networks|user-error)\.ts$/,
   /^infra\/config\//,
   /^infra\/apply\//,
   /^infra\/host\//,
@@ -91,6 +91,7 @@ test("infra and service import nothing from test, and each folder only what its 
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
   expect(grep("process\\.env", "infra", "service")).toEqual([
     "infra/cli/main.ts",
+    "infra/cli/stack.ts",
     "infra/cli/webhook/webhooks.ts",
     "infra/config/settings.ts",
     "service/settings.ts",

@@ -117,12 +117,8 @@ export const byHand: readonly ByHand[] = [
     ['among "$name" "$arrived" ||', "true ||"],
     ['if [ ! -s "$salt" ]; then', "if true; then"],
     ['--name="${name##*.}" "$credentials', '"$credentials'],
-  ]),
-  ...within("infra/host/secrets/audit.cjs", "test/infra/host/secrets.test.ts", [
-    ['createHmac("sha256", salt).update(text).digest("hex")', 'text.toString("hex")'],
-    ['createHmac("sha256", salt)', 'createHmac("sha256", "")'],
-    // systemd-creds compares no name then.
-    ['"--name=" + name.replace(/.*\\./, "")', '"--name="'],
+    ["| sha256sum | cut -c 1-64)", ")"],
+    ['{ cat "$salt" && systemd-creds', "{ systemd-creds"],
   ]),
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.

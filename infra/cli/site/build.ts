@@ -1,9 +1,11 @@
 /** Requests of root to a site's builder, and what it reports of them. */
+
+import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
+import { UserError } from "../../user-error.ts";
 import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets } from "../command.ts";
-import { runOnHost, type Target } from "../run-on-host.ts";
-import { readStack, UserError } from "../stack.ts";
+import { readStack } from "../stack.ts";
 import { parseStatus } from "./host-report.ts";
 
 /** `file`: its name in root's folder says what is requested. `restart`: as the builder may hang in a build. */

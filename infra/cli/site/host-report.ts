@@ -1,10 +1,10 @@
 /** What a host reports of its hooks. It is untrusted: its answer passes a schema, and texts lose control characters. */
 import * as v from "valibot";
 import { printable, printableLines } from "../../../service/printable.ts";
+import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
-import { runOnHost, type Target } from "../run-on-host.ts";
-import { UserError } from "../stack.ts";
+import { UserError } from "../../user-error.ts";
 
 const text = v.pipe(v.string(), v.transform(printable));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));

@@ -1,12 +1,13 @@
 /** The logs of receiver, builder, nginx and guard, of every host, in the order of time. */
 import { Argument, Option } from "commander";
 import { printable } from "../../../service/printable.ts";
+import { followOnHost, runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { nginxLogs, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
+import { orUserError, UserError } from "../../user-error.ts";
 import { all, command, type Options, ofStack, targets, valued } from "../command.ts";
-import { followOnHost, runOnHost, type Target } from "../run-on-host.ts";
-import { orUserError, readStack, UserError } from "../stack.ts";
+import { readStack } from "../stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
 const journals = {

@@ -1,8 +1,10 @@
 /** Publishes a kept release again, after the builder has verified it. Every host is read before the first one changes. */
+
+import type { Target } from "../../apply/run-on-host.ts";
+import { UserError } from "../../user-error.ts";
 import { all, command, confirmHosts, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { age } from "../format.ts";
-import type { Target } from "../run-on-host.ts";
-import { readStack, UserError } from "../stack.ts";
+import { readStack } from "../stack.ts";
 import { request, show } from "./build.ts";
 import { readHost, type Status } from "./host-report.ts";
 

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi } from "../../edge/api.ts";
+import { UserError } from "../../user-error.ts";
 import { command, confirm, type Options, ofStack } from "../command.ts";
-import { accessOf, nameOf, pulumi, UserError } from "../stack.ts";
+import { accessOf, nameOf, pulumi } from "../stack.ts";
 import { adoptable, find, type Live, type Resource, type Zone } from "./live-objects.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Resource["inputs"] } };

@@ -1,7 +1,9 @@
 /** `pulumi preview` as an audit. Where a git host's token is in the environment, it compares the webhooks, too. */
+
+import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { orUserError, pulumi, readStack, UserError } from "../stack.ts";
+import { pulumi, readStack } from "../stack.ts";
 import { drift } from "../webhook/hook.ts";
 import { assertOneOrigin, clientOf } from "../webhook/webhooks.ts";
 

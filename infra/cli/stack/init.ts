@@ -3,13 +3,14 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
 import { Document, parseDocument } from "yaml";
+import { runOnHost } from "../../apply/run-on-host.ts";
 import type { GitHostName } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi } from "../../edge/api.ts";
 import { isV4, networks } from "../../networks.ts";
+import { UserError } from "../../user-error.ts";
 import { command } from "../command.ts";
-import { runOnHost } from "../run-on-host.ts";
-import { must, pulumi, UserError } from "../stack.ts";
+import { must, pulumi } from "../stack.ts";
 import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 

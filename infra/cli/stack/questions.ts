@@ -3,7 +3,8 @@ import * as v from "valibot";
 import { gitHostAt, published } from "../../config/derived.ts";
 import { formOf, found, type Schema, unwrapped } from "../../config/faults.ts";
 import { shape } from "../../config/schema.ts";
-import { hasTerminal, prompted, UserError } from "../stack.ts";
+import { UserError } from "../../user-error.ts";
+import { hasTerminal, prompted } from "../stack.ts";
 
 export type Answers = Record<string, string>;
 

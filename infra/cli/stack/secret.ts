@@ -3,8 +3,9 @@ import { randomBytes } from "node:crypto";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import type { GitHostName } from "../../config/settings.ts";
+import { UserError } from "../../user-error.ts";
 import { command, hooksNamed, named, type Options, ofStack } from "../command.ts";
-import { must, readSecrets, readStack, UserError } from "../stack.ts";
+import { must, readSecrets, readStack } from "../stack.ts";
 
 /** 256 bits: a key of Standard Webhooks where the git host signs with one, else 44 characters. */
 export const newSecret = (gitHost: GitHostName): string =>

@@ -4,7 +4,8 @@ import { vendorUrl } from "../../contract.ts";
 import { ApiError, type CloudflareApi, cloudflareApi } from "../../edge/api.ts";
 import { isOurs, phases } from "../../edge/zone/phase.ts";
 import type { Answer, Evidence, SecurityEvent } from "../../trace/evidence.ts";
-import { type Access, UserError } from "../stack.ts";
+import { UserError } from "../../user-error.ts";
+import type { Access } from "../stack.ts";
 
 export type Looked = Pick<Evidence, "cloudflare" | "notLooked">;
 

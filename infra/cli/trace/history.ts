@@ -1,9 +1,10 @@
 /** `npx pushgate trace` over the git host's delivery history: the last failure, the newest entries, recent failures. */
 import type { Recorded } from "../../../service/git-hosts/api/api.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
+import { UserError } from "../../user-error.ts";
 import { all, confirm, ended, hooksNamed, type Options, ofStack } from "../command.ts";
 import { endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { readStack, UserError } from "../stack.ts";
+import { readStack } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
 import { assertOneOrigin, clientOf, ownWebhook, whyNot } from "../webhook/webhooks.ts";
 import { follow, keyOf, newEntries, type RecordedAttempt, type Source } from "./follow.ts";

@@ -1,10 +1,12 @@
 /** What the hosts' logs hold of a delivery, and what the hosts report of themselves, by one connection to each. */
+
+import { runOnHost } from "../../apply/run-on-host.ts";
 import { attempts, doubted, objectIn } from "../../trace/attempts.ts";
 import { type Evidence, type HostState, isFull } from "../../trace/evidence.ts";
+import { orUserError, UserError } from "../../user-error.ts";
 import { all, type Options, ofStack, targets } from "../command.ts";
-import { runOnHost } from "../run-on-host.ts";
 import { isDeliveryId, linesIn, logsScript } from "../site/logs.ts";
-import { type Declared, type Host, orUserError, readStack, UserError } from "../stack.ts";
+import { type Declared, type Host, readStack } from "../stack.ts";
 import { parseState, stateScript } from "./state.ts";
 
 /** The ids of a hook's deliveries in nginx's logs, the newest of each host last. */

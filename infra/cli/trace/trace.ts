@@ -2,10 +2,11 @@
 import { InvalidArgumentError, Option } from "commander";
 import type { Answer, Evidence } from "../../trace/evidence.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
+import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack, valued } from "../command.ts";
 import { endpointsOf } from "../endpoints.ts";
 import { deliveryId } from "../site/logs.ts";
-import { accessOf, orUserError, UserError } from "../stack.ts";
+import { accessOf } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
 import { atCloudflare } from "./cloudflare.ts";
 import { type HistoryOptions, recordedAs, traceHistory } from "./history.ts";

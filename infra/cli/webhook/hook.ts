@@ -3,9 +3,9 @@ import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { apis } from "../../../service/git-hosts/api/index.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { printable } from "../../../service/printable.ts";
+import { UserError } from "../../user-error.ts";
 import { all, command, confirm, type Options } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint, wantedOf } from "../endpoints.ts";
-import { UserError } from "../stack.ts";
 import { showPings } from "./ping.ts";
 import {
   assertOneOrigin,

@@ -4,16 +4,17 @@
  */
 import { randomUUID } from "node:crypto";
 import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
+import { runOnHost } from "../../apply/run-on-host.ts";
 import { scriptBeside, word } from "../../apply/shell.ts";
 import { settledHooks, sourceSets } from "../../config/derived.ts";
 import { isV4 } from "../../networks.ts";
 import type { Answer } from "../../trace/evidence.ts";
 import { outcomes } from "../../trace/outcomes.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
+import { UserError } from "../../user-error.ts";
 import { type Options, ofStack, targets } from "../command.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
-import { runOnHost } from "../run-on-host.ts";
-import { readStack, UserError } from "../stack.ts";
+import { readStack } from "../stack.ts";
 
 /** A delivery that builds nothing; undefined where each delivery is a push. */
 export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, secret: string, id: string) {

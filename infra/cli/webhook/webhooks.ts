@@ -13,8 +13,8 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
+import { UserError } from "../../user-error.ts";
 import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
-import { UserError } from "../stack.ts";
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 

@@ -1,6 +1,5 @@
 activate() {
-  systemctl daemon-reload
-  systemctl enable --quiet "$service" "$timer"
+  enable_units "$service" "$timer"
   systemctl restart "$timer"
   # The proof is part of the apply: on a host that cannot enforce the allowlist the apply fails here, with the verdict.
   systemctl start "$service" || {

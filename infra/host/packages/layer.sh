@@ -61,7 +61,7 @@ activate() {
   # pushgate runs the program in a unit of its own. Debian's unit would open port 80 at the next boot. An nginx that was on
   # the host before pushgate stays as it is. The mark outlives an install that was cut short.
   if [ -e "$new_nginx" ]; then
-    systemctl --quiet disable --now nginx.service
+    systemctl --quiet disable --no-reload --now nginx.service
     rm -f "$new_nginx"
   fi
 }

@@ -26,7 +26,7 @@ restart_running() {
     ! systemctl is-active --quiet "$unit" || active="$active $unit"
   done
   # shellcheck disable=SC2086
-  [ -z "$active" ] || restart_and_watch "$sound" "does not stay up with the new program" $active
+  [ -z "$active" ] || restart_and_watch "$sound" "does not stay up with the new program" false $active
 }
 
 activate() {

@@ -38,14 +38,13 @@ take_up() {
     renew=yes
   }
   systemctl is-active --quiet "$service" || renew=yes
-  if [ "$renew" = no ]; then reload; else restart_and_watch ActiveState=active "exits after its start" "$service"; fi
+  if [ "$renew" = no ]; then reload; else restart_and_watch ActiveState=active "exits after its start" serves "$service"; fi
 }
 
 activate() {
   systemd-sysusers "$sysusers"
   systemd-tmpfiles --create "$tmpfiles"
-  systemctl daemon-reload
-  systemctl enable --quiet "$socket" "$service"
+  enable_units "$socket" "$service"
   renew=no
   for path in $changed; do
     case $path in "$conf" | "$client_ca" | "$logrotate") ;; *) renew=yes ;; esac
@@ -78,6 +77,8 @@ greeting() {
   printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
     tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -
 }
+
+serves() { [ -n "$(greeting)" ]; }
 
 # "yes" if service and workers are no older than the files that each reads at its start. A second is the resolution.
 runs_what_is_installed() {

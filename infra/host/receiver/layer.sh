@@ -20,6 +20,12 @@ declared() {
 
 port_of() { sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$1"; }
 
+# Whether the receiver answers a request for its metrics, to whose socket it listens last.
+serves() {
+  perl -MSocket -e '$SIG{ALRM} = sub { exit 1 }; alarm 1; socket(S, PF_UNIX, SOCK_STREAM, 0) && connect(S, pack_sockaddr_un($ARGV[0]))
+    && syswrite(S, "GET /metrics HTTP/1.0\r\n\r\n") && sysread(S, $_, 1) or exit 1' -- "$metricsPath"
+}
+
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
   # Sockets of removed source sets, and that for metrics after any change: no delivery waits in it.
@@ -49,7 +55,7 @@ take_up() {
   systemctl is-active --quiet "$service" || renew=yes
   systemctl is-active --quiet "$metrics" || renew=yes
   # A receiver that cannot use its settings exits within a second.
-  [ "$renew" = no ] || restart_and_watch ActiveState=active "exits after its start" "$service"
+  [ "$renew" = no ] || restart_and_watch ActiveState=active "exits after its start" serves "$service"
   # systemd 252 enforces a changed allowlist with the daemon-reload. 257 does so only when a unit starts in the same
   # slice, and admits a removed range until then.
   systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
@@ -70,8 +76,8 @@ activate() {
       "$settings" | "$units/$service" | "$units/$service.d"/* | "$units"/pushgate-.*) renew=yes ;;
     esac
   done
-  # shellcheck disable=SC2086
-  systemctl enable --quiet $sockets "$metrics" "$service"
+  # shellcheck disable=SC2086 # `take_up` has systemd read the files
+  systemctl enable --quiet --no-reload $sockets "$metrics" "$service"
   take_up
   # No unit uses these any more.
   for path in "$credentials"/*; do among "${path##*/}" "$encrypted" || rm -rf -- "$path"; done
@@ -128,7 +134,8 @@ retire() {
 
 # Facts; $1 is a socket's unit.
 socket_state() {
-  echo "$(systemctl is-enabled "$1") $(systemctl is-active "$1") in $(systemctl show -p ControlGroup --value "$1")"
+  live=$(systemctl show -p ActiveState -p ControlGroup "$1" | sort | sed 's/^[^=]*=//' | paste -sd ' ')
+  echo "$(systemctl is-enabled "$1") ${live%% *} in ${live#* }"
 }
 
 bound() {

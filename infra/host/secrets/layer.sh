@@ -65,8 +65,13 @@ replaced() {
   echo "${failed:-none}"
 }
 
-# What the program compares with the configuration; no secret can be derived from it.
-# shellcheck disable=SC2086
-macs() { [ ! -s "$salt" ] || /usr/bin/node -e "$audit" "$salt" "$credentials" $names 2>/dev/null; }
+# What the program compares with the configuration: the salt, and for each credential its name and the sum of salt and text.
+sums() {
+  [ -s "$salt" ] || return 0
+  echo "salt $(cat "$salt")"
+  for name in $names; do
+    echo "$name $({ cat "$salt" && systemd-creds decrypt --name="${name##*.}" "$credentials/$name" - 2>/dev/null; } | sha256sum | cut -c 1-64)"
+  done
+}
 
 retire() { rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"; }

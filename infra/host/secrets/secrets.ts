@@ -2,18 +2,17 @@
  * Secrets, deploy keys and tokens, encrypted with the host's key. systemd decrypts each for one unit alone.
  * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
  *   shell's own printf passes it from standard input to systemd-creds.
- * - Preview compares HMACs, keyed with a salt that only root on the host can read.
+ * - Preview compares sums of salt and secret. Only root on the host can read the salt, which has 256 random bits.
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
-import { createHmac } from "node:crypto";
 import { credentialKinds, credentialOf, isDeployKey, loadedAs } from "../../../service/credentials.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
-import { applyScript, type Probed } from "../../apply/manifest.ts";
+import { applyScript, type Probed, sha256 } from "../../apply/manifest.ts";
 import { reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
-import { layerOf, textBeside } from "../kit.ts";
+import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 export const loadCredential = (hook: string, kind?: (typeof credentialKinds)[number]): string =>
@@ -50,19 +49,19 @@ export function secretLines(secrets: Credentials): string {
   return lines.sort().join("");
 }
 
-export const expectedMac = (saltText: string, values: readonly string[], name = ""): string =>
-  createHmac("sha256", saltText).update(textOf(name, values)).digest("hex");
+export const expectedSum = (saltText: string, values: readonly string[], name = ""): string =>
+  sha256(saltText + textOf(name, values));
 
 /** Read in each preview. What it should print depends on the host's salt: `auditVerdict` compares. */
-export const secretsAudit: Omit<HostFact, "want"> = { name: "installed secrets", read: "macs" };
+export const secretsAudit: Omit<HostFact, "want"> = { name: "installed secrets", read: "sums" };
 
-/** "as declared", or the names that differ; never a MAC, as preview prints it. */
+/** "as declared", or the names that differ; never a sum, as preview prints it. */
 export function auditVerdict(printed: string, secrets: Credentials): string {
   const lines = printed.split("\n").map((line) => line.trim());
   const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];
   if (saltText === undefined) return "absent";
   const differing = Object.entries(secrets)
-    .filter(([name, values]) => !lines.includes(`${name} ${expectedMac(saltText, values, name)}`))
+    .filter(([name, values]) => !lines.includes(`${name} ${expectedSum(saltText, values, name)}`))
     .map(([name]) => name);
   return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
 }
@@ -85,10 +84,7 @@ export function secretsLayer(settings: Settings) {
   const names = credentialFiles(settings);
   const modes = [". 700 root:root", ...names.map((name) => `${name} 600 root:root`)];
   return layerOf(import.meta.url, "secrets", {
-    values: {
-      ...{ etc, credentials, names, receiver: units.receiver, agent: units.agent("%i") },
-      audit: textBeside(import.meta.url, "audit.cjs"),
-    },
+    values: { etc, credentials, names, receiver: units.receiver, agent: units.agent("%i") },
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
     facts: [

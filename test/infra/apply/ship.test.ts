@@ -1,10 +1,10 @@
 /** ship.ts with Pulumi's mocks: layers in, the exact commands out. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
-import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
 import { applyScript, fileLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
@@ -12,9 +12,7 @@ import { exampleHost } from "../../fixtures.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
 const made: Made[] = [];
-const called: { token: string; inputs: Record<string, unknown> }[] = [];
 const warned: string[] = [];
-let answer: () => { stdout: string } = () => ({ stdout: "" });
 
 let ship: typeof import("../../../infra/apply/ship.ts");
 
@@ -25,9 +23,8 @@ beforeAll(async () => {
         made.push({ type, name, inputs });
         return { id: name, state: { ...inputs, stdout: `output of ${name}` } };
       },
-      call: ({ token, inputs }) => {
-        called.push({ token, inputs });
-        return answer();
+      call: ({ token }) => {
+        throw new Error(`${token} is not called`);
       },
     },
     "pushgate",
@@ -37,7 +34,7 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  for (const list of [made, called, warned]) list.length = 0;
+  for (const list of [made, warned]) list.length = 0;
   vi.spyOn(pulumi.log, "warn").mockImplementation(async (text) => {
     warned.push(text);
   });
@@ -101,31 +98,41 @@ const optionsOf = async (declare: (parent: pulumi.Resource) => unknown): Promise
 
 describe("probe", () => {
   const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), "pushgate-ssh-"));
+    vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
+  });
+  const answering = (body: string) =>
+    writeFileSync(join(folder, "ssh"), `#!/bin/sh\necho "ssh $*" >${folder}/argv; cat >${folder}/stdin\n${body}\n`, {
+      mode: 0o755,
+    });
+  const received = (name: string) => readFileSync(join(folder, name), "utf8");
 
   test("is one call over SSH, with the probe's text", async () => {
-    answer = () => ({ stdout: whole });
+    answering(`echo '${whole}'`);
     const report = await ship.probe(host, [layer]);
-    expect(called).toEqual([
-      {
-        token: "command:local:run",
-        inputs: {
-          interpreter: sshArray,
-          command: "exec timeout 60 sh -s",
-          stdin: probeScript([layer]),
-          logging: "none",
-          addPreviousOutputInEnv: false,
-        },
-      },
-    ]);
+    expect(received("argv")).toBe(`${[...sshArray, "exec timeout 60 sh -s"].join(" ")}\n`);
+    expect(received("stdin")).toBe(probeScript([layer]));
     expect(report.layers.firewall?.stamp).toBe("0123456789ab");
     expect(report.system.uid).toEqual({ output: "0", status: 0 });
   });
 
-  test("goes through sudo where the login is not root, and passes SSH's port on", () => {
-    expect(ship.probeCommand({ sudo: true })).toBe(
-      'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s',
-    );
+  test("goes through sudo where the login is not root, and passes SSH's port on", async () => {
+    answering(`echo '${whole}'`);
+    await ship.probe({ ...host, sudo: true }, [layer]);
+    expect(received("argv")).toContain(' exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s\n');
   });
+
+  const rejection = (): Promise<unknown> =>
+    ship.probe(host, [layer]).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
 
   test.each([
     [
@@ -141,29 +148,25 @@ describe("probe", () => {
     ],
     ["root@web1.example.org: Permission denied (publickey).", /rejects the login.*ssh-add -l/],
     ["sudo: a password is required", /sudo requires a password.*NOPASSWD.*sudo -n true/],
-    ["exit status 124", /did not answer in time/],
     ["kex_exchange_identification: read: \u001b[2Jodd", /the connection or the command failed/],
   ])("fails with the likely cause and a fix: %s", async (printed, says) => {
-    answer = () => {
-      // As it comes through the engine: the text is in `details`.
-      const details = `invocation of command:local:run returned an error: exit status 255: running "exec timeout 60 sh -s":\n${printed}`;
-      throw Object.assign(new Error(details), { details });
-    };
-    const error = await ship.probe(host, [layer]).then(
-      () => undefined,
-      (error: Error) => error,
-    );
-    expect(error?.message).toMatch(/^web1: /);
-    expect(error?.message).toMatch(says);
-    expect(error?.message).toContain("nothing was changed");
-    expect(error?.message).toContain("ssh root@web1.example.org");
-    expect(error?.message).not.toContain("\u001b");
+    writeFileSync(join(folder, "printed"), printed);
+    answering(`cat ${folder}/printed >&2; exit 255`);
+    const error = await rejection();
     expect(pulumi.RunError.isInstance(error)).toBe(true);
+    const { message } = error as Error;
+    expect(message).toMatch(/^web1: /);
+    expect(message).toMatch(says);
+    expect(message).toContain("nothing was changed");
+    expect(message).toContain("ssh root@web1.example.org");
+    expect(message).not.toContain("\u001b");
   });
 
   test("rejects another program's answer with an error that names the host", async () => {
-    answer = () => ({ stdout: "Welcome to web1!" });
-    await expect(ship.probe(host, [layer])).rejects.toThrow(/^web1: the probe's answer.*login shell/);
+    answering("echo 'Welcome to web1!'");
+    const error = await rejection();
+    expect(pulumi.RunError.isInstance(error)).toBe(true);
+    expect((error as Error).message).toMatch(/^web1: the probe's answer.*login shell/);
   });
 });
 

@@ -47,7 +47,9 @@ describe("status", () => {
     expect(first).toMatch(/pending +nothing/);
     expect(second).toMatch(/pending +1 delivery, 1 taken and not published yet/);
     expect(stdout).toMatch(/No faults\.\n$/);
-    expect(readFileSync(hosts.at("web2", "ssh.log"), "utf8")).toBe("exec sudo -n timeout 30 sh -s\n");
+    expect(readFileSync(hosts.at("web2", "ssh.log"), "utf8")).toBe(
+      'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 30 sh -s\n',
+    );
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).not.toContain("show-secrets");
   });
 

@@ -15,7 +15,7 @@ afterEach(() => {
   root = new Root();
 });
 const shim = "/usr/sbin/policy-rc.d";
-const disabled = "systemctl --quiet disable --now nginx.service";
+const disabled = "systemctl --quiet disable --no-reload --now nginx.service";
 
 /** Runs one apply. `apt`: the shell that the fake apt-get runs for `install`, after it has noted the call. */
 function apply(before: readonly string[], apt = "true"): Ran {

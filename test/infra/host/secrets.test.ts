@@ -9,7 +9,7 @@ import { paths } from "../../../infra/host/paths.ts";
 import {
   auditVerdict,
   credentialFiles,
-  expectedMac,
+  expectedSum,
   judgeSecrets,
   loadCredential,
   probedSecrets,
@@ -18,7 +18,7 @@ import {
   secretsLayer,
 } from "../../../infra/host/secrets/secrets.ts";
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
-import { hostNode, noHost, onHost } from "./lab/throwaway-host.ts";
+import { noHost, onHost } from "./lab/throwaway-host.ts";
 
 const plain: Credentials = {
   site: [configured.site.current, configured.site.previous],
@@ -37,8 +37,8 @@ test("the lines are sorted by name", () => {
   expect(secretLines({ b: ["2"], a: ["1"], d: ["4"], c: ["3"] })).toBe("a 1\nb 2\nc 3\nd 4\n");
 });
 
-test("the audit reads MACs", () => {
-  expect(secretsAudit).toEqual({ name: "installed secrets", read: "macs" });
+test("the audit reads sums", () => {
+  expect(secretsAudit).toEqual({ name: "installed secrets", read: "sums" });
 });
 
 test.each([
@@ -60,20 +60,20 @@ test("a deploy key travels in one line, and arrives with the final line end that
   expect(Buffer.from(base64!, "base64").toString()).toBe(`${key.replaceAll("\r", "")}\n`);
 });
 
-test("expectedMac gives the known answer, and depends on secret, order and salt", () => {
+test("expectedSum gives the known answer, and depends on secret, order and salt", () => {
   const salt = "00".repeat(32);
-  const mac = expectedMac(salt, ["It's-a-Secret-to-Everybody"]);
-  // printf "It's-a-Secret-to-Everybody\n" | openssl dgst -sha256 -hmac 000…0
-  expect(mac).toBe("88677a506a645d3fe221c496f8f183ef08cbcdf4c0fc246a3983ad6347cf966a");
+  const sum = expectedSum(salt, ["It's-a-Secret-to-Everybody"]);
+  // printf "It's-a-Secret-to-Everybody\n" after 000…0 | sha256sum
+  expect(sum).toBe("362b635974e9a2924232bcdd82900cc9614965bc6fd40f3b6768f9b7c95b9d0c");
   expect(
-    new Set([mac, expectedMac(salt, ["x"]), expectedMac("11".repeat(32), ["It's-a-Secret-to-Everybody"])]).size,
+    new Set([sum, expectedSum(salt, ["x"]), expectedSum("11".repeat(32), ["It's-a-Secret-to-Everybody"])]).size,
   ).toBe(3);
-  expect(expectedMac(salt, ["a", "b"])).not.toBe(expectedMac(salt, ["b", "a"]));
+  expect(expectedSum(salt, ["a", "b"])).not.toBe(expectedSum(salt, ["b", "a"]));
 });
 
 test("the audit reports absent credentials unless the host prints one salt of 64 digits", () => {
   const salt = "5a".repeat(32);
-  const printed = (first: string) => auditVerdict(`${first}\nsite ${expectedMac(salt, plain.site!)}\n`, {});
+  const printed = (first: string) => auditVerdict(`${first}\nsite ${expectedSum(salt, plain.site!)}\n`, {});
   expect([printed(""), printed(`salt ${salt.slice(1)}`), printed(`salt ${salt}0`), printed(`a salt ${salt}`)]).toEqual(
     Array(4).fill("absent"),
   );
@@ -82,7 +82,7 @@ test("the audit reports absent credentials unless the host prints one salt of 64
 
 test("the verdict sorts the names that differ", () => {
   const secrets = { zeta: ["a"], alpha: ["b"], middle: ["c"] };
-  const printed = `salt ${"5a".repeat(32)}\nmiddle ${expectedMac("5a".repeat(32), ["c"])}`;
+  const printed = `salt ${"5a".repeat(32)}\nmiddle ${expectedSum("5a".repeat(32), ["c"])}`;
   expect(auditVerdict(printed, secrets)).toBe("differs: alpha, zeta");
 });
 
@@ -100,7 +100,7 @@ test("each credential has the file that its unit names, and a hook without a sit
 
 test("the declaration holds no secret, and the verdict names only the hooks that differ", () => {
   const salt = "ab".repeat(32);
-  const answer = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
+  const answer = `salt ${salt}\ndocs ${expectedSum(salt, plain.docs!)}\nsite ${expectedSum(salt, plain.site!)}`;
   expect(auditVerdict(answer, plain)).toBe("as declared");
   expect(auditVerdict(answer, { ...plain, site: [configured.site.current] })).toBe("differs: site");
   expect(auditVerdict("absent", plain)).toBe("absent");
@@ -110,7 +110,7 @@ test("the declaration holds no secret, and the verdict names only the hooks that
 
 test("a host in sync keeps its stamp; a rotated secret gives a new one and is not reported as drift", () => {
   const salt = "ab".repeat(32);
-  const answer = `salt ${salt}\ndocs ${expectedMac(salt, plain.docs!)}\nsite ${expectedMac(salt, plain.site!)}`;
+  const answer = `salt ${salt}\ndocs ${expectedSum(salt, plain.docs!)}\nsite ${expectedSum(salt, plain.site!)}`;
   const seen = {
     name: "secrets",
     stamp: "0123456789ab",
@@ -153,10 +153,7 @@ PATH=/tmp/bin:$PATH
 const applied = (settings: Settings, hookSecrets: Credentials) =>
   `( ${applyScript(secretsLayer(settings), "0123456789ab", paths.state, secretLines(hookSecrets))} )\necho "applied $?"\n`;
 const audit = (settings: Settings) =>
-  `echo AUDIT; ( ${secretsLayer(settings).script}\n${secretsAudit.read} ); echo END\n`.replaceAll(
-    "/usr/bin/node",
-    hostNode,
-  );
+  `echo AUDIT; ( ${secretsLayer(settings).script}\n${secretsAudit.read} ); echo END\n`;
 const audits = (stdout: string) => [...stdout.matchAll(/AUDIT\n(.*?)\nEND/gs)].map(([, answer]) => answer!);
 const list = `stat -c '%n %a %U:%G' ${paths.credentials} ${paths.credentials}/* ${paths.credentials}/.[!.]* 2>/dev/null`;
 

@@ -1,5 +1,5 @@
 /** A journal entry is one line of printable text with a bounded length, also where a sender chose its values. */
-import { execa } from "execa";
+import { execFileSync } from "node:child_process";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type JournalLine, line, openJournal } from "../../../service/journal.ts";
 import { type Delivery, delivery } from "../../fakes/deliveries.ts";
@@ -213,6 +213,6 @@ test("the journal writes the lines that it holds when the process exits", async 
   const script = `import { openJournal } from ${JSON.stringify(source)};
 openJournal((lines) => process.stdout.write(lines))(${JSON.stringify(entry)});
 process.exit(0);`;
-  const { stdout } = await execa(process.execPath, ["--input-type=module", "-e", script]);
-  expect(stdout).toBe(line(entry));
+  const stdout = execFileSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+  expect(stdout).toBe(`${line(entry)}\n`);
 });

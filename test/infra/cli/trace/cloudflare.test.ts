@@ -2,10 +2,10 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { UserError } from "../../../../infra/cli/stack.ts";
 import { atCloudflare } from "../../../../infra/cli/trace/cloudflare.ts";
 import { traceText } from "../../../../infra/cli/trace/text.ts";
 import { verdict } from "../../../../infra/trace/verdict.ts";
+import { UserError } from "../../../../infra/user-error.ts";
 import { type Api, apiToken, type Fault, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import { analyticsPermission } from "../../../fakes/cloudflare/graphql.ts";

@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { runOnHost } from "../../../infra/cli/run-on-host.ts";
+import { runOnHost } from "../../../infra/apply/run-on-host.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -42,7 +42,7 @@ test.each([
   ["the time is over", "exit 124", /^web1: the host did not answer in time;/],
   ["the script fails and prints why", "echo 'pushgate: no builder' >&2; exit 1", /^web1: no builder$/],
   ["ssh is killed", "kill -9 $$", /^web1: the connection or the command failed;/],
-  ["the host prints more than 4 MiB", "head -c 5000000 /dev/zero", /^web1: its answer is longer than 4 MiB/],
+  ["the host prints more than 16 MiB", "head -c 17000000 /dev/zero", /^web1: its answer is longer than 16 MiB/],
 ])("runOnHost throws one message with the host's name if %s", async (_, body, message) => {
   await expect(fakeSsh(body)).rejects.toThrow(message);
 });

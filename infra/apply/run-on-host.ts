@@ -1,0 +1,67 @@
+/** Runs a script as root on a host of the stack, over the operator's own ssh, and returns what it prints. */
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import type { Writable } from "node:stream";
+import { promisify } from "node:util";
+import type { Host } from "../config/settings.ts";
+import { UserError } from "../user-error.ts";
+import { sshTo, unreachable } from "./ssh.ts";
+
+/** Bytes of an answer. The probe of a host with 200 sites has 5 MiB. */
+const longest = 16 << 20;
+
+export type Target = Pick<Host, "name" | "ssh" | "sudo">;
+
+const start = (host: Target, shell: string): [string, string[]] => {
+  // sudo drops the variable, which holds the port of ssh as the host sees it, behind any NAT.
+  const asRoot = host.sudo ? 'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ' : "";
+  const [ssh = "ssh", ...args] = [...sshTo(host), `exec ${asRoot}${shell}`];
+  return [ssh, args];
+};
+
+/** ssh may end before it has read all of it. */
+const input = (stdin: Writable | null): Writable => stdin!.on("error", () => {});
+
+/** `effect`: what a script that changes something may have done before the connection ended. */
+export async function runOnHost(host: Target, script: string, seconds: number, effect?: string): Promise<string> {
+  const running = promisify(execFile)(...start(host, `timeout ${seconds} sh -s`), { maxBuffer: longest });
+  input(running.child.stdin).end(script);
+  const { stdout } = await running.catch((failed: Failed) => {
+    throw faultOf(host, failed, effect);
+  });
+  return stdout.replace(/\n$/, "");
+}
+
+/** The lines that a script prints until the operator ends it: its standard input stays open as long as ssh runs. */
+export async function* followOnHost(host: Target, script: string): AsyncGenerator<string> {
+  const running = spawn(...start(host, "sh -s"));
+  const ended = once(running, "close").then(
+    ([code]) => ({ code: code as number | null }),
+    (error: Failed) => error,
+  );
+  let stderr = "";
+  running.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  input(running.stdin).write(script);
+  try {
+    yield* createInterface(running.stdout);
+    const { code } = await ended;
+    if (code !== 0) throw faultOf(host, { code, stderr });
+  } finally {
+    running.kill();
+  }
+}
+
+/** `code`: the exit status, null after a signal, or the name of what went wrong. */
+type Failed = { readonly code?: number | string | null | undefined; readonly stderr?: string };
+
+function faultOf(host: Target, { code, stderr = "" }: Failed, effect?: string): UserError {
+  if (code === "ENOENT") return new UserError("ssh is not on PATH. Install the OpenSSH client.");
+  if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
+    return new UserError(`${host.name}: its answer is longer than ${longest >> 20} MiB. Read it on the host.`);
+  const own = /^pushgate: (.*)$/m.exec(stderr)?.[1];
+  if (own !== undefined) return new UserError(`${host.name}: ${own}`);
+  return new UserError(unreachable(host, code === 124 ? "exit status 124" : stderr, effect));
+}
