@@ -20,12 +20,19 @@ const start = (host: Target, shell: string): [string, string[]] => {
   return [ssh, args];
 };
 
+/** Without what Pulumi gives the program: its configuration has all secrets, and ssh may send a variable on. */
+const environment = () =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PULUMI|CLOUDFLARE)_/.test(name)));
+
 /** ssh may end before it has read all of it. */
 const input = (stdin: Writable | null): Writable => stdin!.on("error", () => {});
 
 /** `effect`: what a script that changes something may have done before the connection ended. */
 export async function runOnHost(host: Target, script: string, seconds: number, effect?: string): Promise<string> {
-  const running = promisify(execFile)(...start(host, `timeout ${seconds} sh -s`), { maxBuffer: longest });
+  const running = promisify(execFile)(...start(host, `timeout ${seconds} sh -s`), {
+    env: environment(),
+    maxBuffer: longest,
+  });
   input(running.child.stdin).end(script);
   const { stdout } = await running.catch((failed: Failed) => {
     throw faultOf(host, failed, effect);
@@ -35,7 +42,7 @@ export async function runOnHost(host: Target, script: string, seconds: number, e
 
 /** The lines that a script prints until the operator ends it: its standard input stays open as long as ssh runs. */
 export async function* followOnHost(host: Target, script: string): AsyncGenerator<string> {
-  const running = spawn(...start(host, "sh -s"));
+  const running = spawn(...start(host, "sh -s"), { env: environment() });
   const ended = once(running, "close").then(
     ([code]) => ({ code: code as number | null }),
     (error: Failed) => error,

@@ -167,9 +167,8 @@ ln -sf /dev/null ${paths.units}/pushgate-routing.service`,
         change: `rm ${paths.stamps}/origin-certificate`,
         says: ["no stamp: the last apply did not finish"],
       },
-      // A valid but older stamp, as from a backup: the host itself is as declared. No probe can read it without node.
+      // A valid but older stamp, as from a backup: the host itself is as declared.
       { layer: "receiver-program", change: `sed -i 1s/.*/0123456789ab/ ${paths.stamps}/receiver-program`, says: [] },
-      { layer: "secrets", change: ":", says: [] },
       {
         layer: "receiver",
         change: `cd ${paths.units}

@@ -90,6 +90,7 @@ test("infra and service import nothing from test, and each folder only what its 
   expect(grep("@pulumi/", "infra/host")).toEqual(["infra/host/declare.ts"]);
   expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/settings.ts"]);
   expect(grep("process\\.env", "infra", "service")).toEqual([
+    "infra/apply/run-on-host.ts",
     "infra/cli/main.ts",
     "infra/cli/stack.ts",
     "infra/cli/webhook/webhooks.ts",

@@ -18,7 +18,7 @@ prune() {
   for file in "$incoming"/* "$incoming"/.[!.]*; do among "${file##*/}" "$keep" || rm -rf "$file"; done
 }
 
-# Restarts the running services, never a socket or a path, and fails if one does not stay up.
+# Never a socket or a path.
 restart_running() {
   as_installed "$program" || return 0
   active=
@@ -26,7 +26,7 @@ restart_running() {
     ! systemctl is-active --quiet "$unit" || active="$active $unit"
   done
   # shellcheck disable=SC2086
-  [ -z "$active" ] || restart_and_watch "$sound" "does not stay up with the new program" false $active
+  [ -z "$active" ] || restart_and_watch false $active
 }
 
 activate() {

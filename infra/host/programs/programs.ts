@@ -58,13 +58,11 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
 }
 
 export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">) {
-  // Property and value while a unit stays up; a builder ends after its run.
-  const sound = program === "receiver" ? "ActiveState=active" : "Result=success";
   const { incoming, lib, [program]: path } = paths;
   const installed = names.map((name) => paths[name]);
   const read = `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`;
   return layerOf(import.meta.url, `${program}-program`, {
-    values: { program, path, sha256, running: running[program](settings), sound, installed, incoming, lib },
+    values: { program, path, sha256, running: running[program](settings), installed, incoming, lib },
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
     facts: [{ name: `${path} is`, read, want: `${sha256}\n644 root:root` }],
   });

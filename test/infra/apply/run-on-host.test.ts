@@ -54,6 +54,16 @@ test("after a lost connection runOnHost says what the script may have done", asy
   );
 });
 
+test("ssh gets no variable of Pulumi or Cloudflare, which hold secrets", async () => {
+  vi.stubEnv("PULUMI_CONFIG", "secret");
+  vi.stubEnv("CLOUDFLARE_API_TOKEN", "secret");
+  vi.stubEnv("SSH_AUTH_SOCK", "socket");
+  const names = (await fakeSsh("env")).split("\n").map((line) => line.replace(/=.*/, ""));
+  expect(names).toContain("SSH_AUTH_SOCK");
+  expect(names).not.toContain("PULUMI_CONFIG");
+  expect(names).not.toContain("CLOUDFLARE_API_TOKEN");
+});
+
 test("runOnHost reports that ssh is not installed", async () => {
   vi.stubEnv("PATH", folder);
   await expect(runOnHost(host, script, 30)).rejects.toThrow(/^ssh is not on PATH/);
