@@ -4,8 +4,7 @@ import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
 import { pulumi, readStack } from "../stack.ts";
-import { drift } from "../webhook/hook.ts";
-import { assertOneOrigin, clientOf } from "../webhook/webhooks.ts";
+import { assertOneOrigin, clientOf, drift } from "../webhook/webhooks.ts";
 
 /** Exit statuses, as the program's help has them. */
 const [drifted, failed] = [7, 1];

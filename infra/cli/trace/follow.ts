@@ -1,20 +1,18 @@
 /** Entries of the git host's delivery history, followed into the hosts' logs, by one connection to each host. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Recorded, RecordedAnswer, Webhook } from "../../../service/git-hosts/api/api.ts";
+import type { Recorded, RecordedAnswer } from "../../../service/git-hosts/api/api.ts";
 import { printable, printableLines } from "../../../service/printable.ts";
 import { paired } from "../../trace/attempts.ts";
 import type { Evidence } from "../../trace/evidence.ts";
 import { type Traced, verdict } from "../../trace/verdict.ts";
 import { UserError } from "../../user-error.ts";
 import { type Options, ofStack } from "../command.ts";
-import type { Endpoint } from "../endpoints.ts";
 import { isDeliveryId } from "../site/logs.ts";
 import { accessOf } from "../stack.ts";
-import type { WebhookClient } from "../webhook/webhooks.ts";
+import type { Source } from "../webhook/webhooks.ts";
 import { atCloudflare, type Looked } from "./cloudflare.ts";
 import { onHosts } from "./hosts.ts";
 
-export type Source = { readonly endpoint: Endpoint; readonly client: WebhookClient; readonly webhook: Webhook };
 export type RecordedAttempt = Source & { readonly recorded: Recorded };
 
 /** Of all attempts at one delivery to one host: attempts at it to several hosts have one id. */
@@ -26,7 +24,7 @@ const patience = 40;
 /** The entries since `send`, once `isComplete`; the newest first. Throws a UserError where that takes too long. */
 export async function newEntries(
   { client, webhook }: Source,
-  send: () => Promise<void>,
+  send: () => Promise<unknown>,
   isComplete: (entries: readonly Recorded[]) => boolean,
 ): Promise<Recorded[]> {
   const newest = await client.recorded(webhook, (_, count) => count >= 100);
@@ -79,10 +77,8 @@ function judge(
   // With the host's state, and without "none" of a log that could not be read.
   const none = here.find(({ time }) => time === undefined) ?? ({ nginx: "none", receiver: "none" } as const);
   const entries = group.map(({ recorded, answer: { status } }) => ({ ...recorded, status }));
-  const attempts = paired(
-    entries,
-    here.filter(({ time }) => time !== undefined),
-  );
+  const lined = here.filter(({ time }) => time !== undefined);
+  const attempts = paired(entries, lined);
   return group.map(({ recorded, answer, looked }, i) => {
     const { time, kind, delivery } = recorded;
     const evidence: Evidence = { ...(attempts[i] ?? none), answer, ...looked, host, ...(time && { time }) };

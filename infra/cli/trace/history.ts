@@ -6,8 +6,8 @@ import { all, confirm, ended, hooksNamed, type Options, ofStack } from "../comma
 import { endpointsOf, nameOfEndpoint } from "../endpoints.ts";
 import { readStack } from "../stack.ts";
 import { showPings } from "../webhook/ping.ts";
-import { assertOneOrigin, clientOf, ownWebhook, whyNot } from "../webhook/webhooks.ts";
-import { follow, keyOf, newEntries, type RecordedAttempt, type Source } from "./follow.ts";
+import { assertOneOrigin, clientOf, type Source, sourceOf, whyNot } from "../webhook/webhooks.ts";
+import { follow, keyOf, newEntries, type RecordedAttempt } from "./follow.ts";
 import { countOf, exitOf, groupsText, lineOf, traceText } from "./text.ts";
 
 /** `since`: milliseconds. */
@@ -23,13 +23,12 @@ async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]
   assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
   const readable = endpoints.flatMap((endpoint) => {
     const client = clientOf(endpoint.hook);
-    return client?.api.deliveries === undefined ? [] : [{ endpoint, client }];
+    return client?.api.deliveries === undefined ? [] : [sourceOf(client, endpoint)];
   });
   const reasons = new Set(endpoints.map((endpoint) => whyNot(endpoint.hook, "deliveries")));
   if (readable.length === 0)
     throw new UserError(`there is no git host's delivery history to read. ${[...reasons].join("\n")}`);
-  const looked = readable.map(async (one) => ({ ...one, webhook: await ownWebhook(one.client, one.endpoint) }));
-  const { values, faults } = await ended(looked);
+  const { values, faults } = await ended(readable);
   if (values.length === 0) throw new UserError(faults.join("\n"));
   for (const fault of faults) console.error(fault);
   return values;

@@ -1,21 +1,11 @@
 /** Prints what to enter at the git host, or enters it: all of it each time, since a git host shows no secret. */
-import type { Webhook } from "../../../service/git-hosts/api/api.ts";
 import { apis } from "../../../service/git-hosts/api/index.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
-import { printable } from "../../../service/printable.ts";
 import { UserError } from "../../user-error.ts";
 import { all, command, confirm, type Options } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { showPings } from "./ping.ts";
-import {
-  assertOneOrigin,
-  clientOf,
-  differences,
-  type Named,
-  serverOf,
-  type WebhookClient,
-  whyNot,
-} from "./webhooks.ts";
+import { assertOneOrigin, clientOf, drift, type Named, serverOf, whyNot } from "./webhooks.ts";
 
 const contentType = "application/json";
 
@@ -57,12 +47,6 @@ function setTexts(hook: Named): string[] {
   if (server === undefined) return [];
   const how = clientOf(hook) ? ` with the token of ${server.variable}` : `, given ${server.needs}`;
   return [`npx pushgate hook ${hook.name} --set enters it${how}.\n`];
-}
-
-/** What differs between a webhook and what pushgate would set, in lines of "events: push, issues -> push". */
-export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint): string[] {
-  const url = found.url === endpoint.url ? [] : [`URL: ${printable(found.url)} -> ${endpoint.url}`];
-  return [...url, ...differences(found.settings, client.api.wanted(wantedOf(endpoint)))];
 }
 
 async function stepOf(endpoint: Endpoint) {

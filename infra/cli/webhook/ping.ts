@@ -10,26 +10,24 @@ import { follow, newEntries } from "../trace/follow.ts";
 import { loggedIds, onHosts } from "../trace/hosts.ts";
 import { exitOf, traceText } from "../trace/text.ts";
 import { pingOnHost } from "./ping-on-host.ts";
-import { clientOf, ownWebhook, type WebhookClient, whyNot } from "./webhooks.ts";
+import { clientOf, type Source, sourceOf, whyNot } from "./webhooks.ts";
 
 /** `notes`: what it does not prove, and what the git host sent in place of a ping. */
 type Pinged = Traced & { readonly notes: readonly string[] };
 
-async function byHistory(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Traced> {
-  const webhook = await ownWebhook(client, endpoint);
+async function byHistory(source: Source, options: Options): Promise<Traced> {
+  const { client, endpoint, webhook } = source;
   const isPing = (one: Recorded): boolean => one.isPing || client.api.ping?.sends !== undefined;
   const send = () => client.ping(webhook, wantedOf(endpoint));
-  const source = { endpoint, client, webhook };
   const entries = await newEntries(source, send, (found) => found.some(isPing));
   const [followed] = await follow([{ ...source, recorded: entries.find(isPing)! }], options);
   return followed!;
 }
 
 /** Where the git host shows no delivery history: the first delivery to the hook that its host logs after the ping. */
-async function byLogs(client: WebhookClient, endpoint: Endpoint, options: Options): Promise<Traced> {
+async function byLogs({ client, endpoint, webhook }: Source, options: Options): Promise<Traced> {
   const { hook, host } = endpoint;
   const here = { ...options, host };
-  const webhook = await ownWebhook(client, endpoint);
   const known = new Set(await loggedIds(hook.name, here));
   await client.ping(webhook, wantedOf(endpoint));
   let delivery: string | undefined;
@@ -55,8 +53,9 @@ async function ping(endpoint: Endpoint, options: Options): Promise<Pinged> {
   }
   const { ping, deliveries, lacks } = client.api;
   const sent = ping.sends === undefined ? [] : [`The git host has no ping: it sent ${ping.sends}.`];
-  if (deliveries !== undefined) return { ...(await byHistory(client, endpoint, options)), notes: sent };
-  return { ...(await byLogs(client, endpoint, options)), notes: [...sent, ...lacks] };
+  const source = await sourceOf(client, endpoint);
+  if (deliveries !== undefined) return { ...(await byHistory(source, options)), notes: sent };
+  return { ...(await byLogs(source, options)), notes: [...sent, ...lacks] };
 }
 
 /** Pings each endpoint and prints what became of it. Returns whether all arrived, and sets the exit status. */

@@ -1,9 +1,4 @@
-/**
- * The requests of service/git-hosts, sent with the operator's token.
- * - The token goes to the origin of the repository's API and nowhere else: no redirect is followed, and a following page
- *   must be at the same origin. It is in no text: an answer that repeats it is printed without it.
- * - Answers are untrusted: they lose their control characters where they are printed.
- */
+/** The requests of service/git-hosts, sent with the operator's token (decision 030), which no printed text holds. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiAnswer, ApiRequest, Recorded, Wanted, Webhook } from "../../../service/git-hosts/api/api.ts";
 import { nextLink, readWebhooks, webhookRequests } from "../../../service/git-hosts/api/api.ts";
@@ -14,7 +9,7 @@ import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
 import { UserError } from "../../user-error.ts";
-import { type Endpoint, nameOfEndpoint } from "../endpoints.ts";
+import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 
 export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 
@@ -28,7 +23,6 @@ export function serverOf({ gitHost, repository }: Named) {
   const { origin } = new URL(whole.base(at));
   return { api, authorization, variable, needs, origin, requests: webhookRequests(whole, at) };
 }
-type Server = NonNullable<ReturnType<typeof serverOf>>;
 
 /** Why pushgate cannot use this part of the git host's API: there is none, or its token is not in the environment. */
 export function whyNot(hook: Named, part: "settings" | "ping" | "deliveries"): string {
@@ -52,7 +46,7 @@ export function assertOneOrigin(hooks: readonly Named[]): void {
 export function clientOf(hook: Named): WebhookClient | undefined {
   const server = serverOf(hook);
   const token = server && process.env[server.variable]?.trim();
-  return token ? new WebhookClient(hook, server, token) : undefined;
+  return token ? clientWith(hook, server, token) : undefined;
 }
 
 /** Whether a webhook leads to this URL's host and path, however it is written. */
@@ -64,68 +58,36 @@ export function leadsTo(url: string, wanted: string): boolean {
   return URL.canParse(url) && parts(url) === parts(wanted);
 }
 
-export async function ownWebhook(client: WebhookClient, endpoint: Endpoint): Promise<Webhook> {
-  const [own] = await client.own(endpoint);
-  if (own !== undefined) return own;
+export async function sourceOf(client: WebhookClient, endpoint: Endpoint) {
+  const [webhook] = await client.own(endpoint);
+  if (webhook !== undefined) return { endpoint, client, webhook };
   throw new UserError(
     `${nameOfEndpoint(endpoint)}: ${endpoint.hook.repository} has no webhook to ${endpoint.url}. Run npx pushgate hook ${endpoint.hook.name} --set.`,
   );
 }
 
-/** "events: push, pull_request -> push" */
+export type Source = Awaited<ReturnType<typeof sourceOf>>;
+
 export const differences = (found: Webhook["settings"], wanted: Webhook["settings"]): string[] =>
   Object.entries(wanted)
     .filter(([name, value]) => found[name] !== undefined && found[name] !== value)
     .map(([name, value]) => `${name}: ${printable(found[name]!)} -> ${value}`);
 
+/** What differs between a webhook and what pushgate would set, in lines of "events: push, issues -> push". */
+export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint): string[] {
+  const url = found.url === endpoint.url ? [] : [`URL: ${printable(found.url)} -> ${endpoint.url}`];
+  return [...url, ...differences(found.settings, client.api.wanted(wantedOf(endpoint)))];
+}
+
 /** Milliseconds until a rate limit ends. */
 const longestPause = 60_000;
 
-export class WebhookClient {
-  readonly hook: Named;
-  readonly server: Server;
-  readonly api: Server["api"];
-  private readonly token: string;
+export type WebhookClient = ReturnType<typeof clientWith>;
 
-  constructor(hook: Named, server: Server, token: string) {
-    this.hook = hook;
-    this.server = server;
-    this.api = server.api;
-    this.token = token;
-  }
+function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>>, token: string) {
+  const { api, authorization, requests, variable } = server;
 
-  /** The webhooks with this URL; pushgate has no other way to know its own. */
-  async own({ url }: Pick<Wanted, "url">): Promise<Webhook[]> {
-    const all = await this.pages(this.server.requests.list, (body) => readWebhooks(this.api, body));
-    return all.filter((one) => leadsTo(one.url, url));
-  }
-
-  async set(own: Webhook | undefined, wanted: Wanted): Promise<void> {
-    const { create, correct } = this.server.requests;
-    const requests = own === undefined ? [create(wanted)] : correct(own.id, wanted);
-    for (const request of requests) await this.send(request, wanted.secret);
-  }
-
-  async ping({ id }: Webhook, wanted: Wanted): Promise<void> {
-    await this.send(this.server.requests.ping(id), wanted.secret, this.api.ping?.rejected);
-  }
-
-  async recorded({ id }: Webhook, enough: (one: Recorded, count: number) => boolean): Promise<Recorded[]> {
-    const { read } = this.api.deliveries!;
-    return this.pages(this.server.requests.deliveries(id), (body) => listOf(body).map(read), enough);
-  }
-
-  async answer({ id }: Webhook, entry: Recorded) {
-    if (entry.answer !== undefined) return entry.answer;
-    const { body } = await this.send(this.server.requests.delivery(id, entry.id));
-    return this.api.deliveries!.answer!(objectOf(body));
-  }
-
-  async redeliver({ id }: Webhook, entry: Recorded): Promise<void> {
-    await this.send(this.server.requests.redeliver(id, entry.id));
-  }
-
-  private async pages<T>(
+  async function pages<T>(
     first: ApiRequest,
     read: (body: unknown) => T[],
     enough: (one: T, count: number) => boolean = () => false,
@@ -133,44 +95,43 @@ export class WebhookClient {
     const all: T[] = [];
     let url: string | undefined = first.url;
     for (let page = 0; url !== undefined && page < 100; page++) {
-      const answer: ApiAnswer = await this.send({ ...first, url });
+      const answer: ApiAnswer = await send({ ...first, url });
       for (const one of read(answer.body)) {
         all.push(one);
         if (enough(one, all.length)) return all;
       }
-      url = (this.api.next ?? nextLink)(answer, url);
+      url = (api.next ?? nextLink)(answer, url);
     }
     return all;
   }
 
   /** Waits where the API wants that for a short time. Throws a UserError for a status that is neither 2xx nor accepted. */
-  private async send(request: ApiRequest, secret = "", accepted: readonly number[] = []): Promise<ApiAnswer> {
-    const { origin, variable } = this.server;
+  async function send(request: ApiRequest, secret = "", accepted: readonly number[] = []): Promise<ApiAnswer> {
     for (let tries = 0; ; tries++) {
-      const answer = await this.once(request);
+      const answer = await once(request);
       const { status } = answer;
       if ((status >= 200 && status < 300) || accepted.includes(status)) return answer;
       const limit = pauseOf(answer) ?? (status === 429 ? longestPause : undefined);
-      if (limit === undefined || tries === 3) throw new UserError(this.faultOf(answer, secret));
+      if (limit === undefined || tries === 3) throw new UserError(faultOf(answer, secret));
       if (limit > longestPause)
         throw new UserError(
-          `${origin} accepts no more requests with ${variable} for ${Math.ceil(limit / 60_000)} min. Run the command again then.`,
+          `${server.origin} accepts no more requests with ${variable} for ${Math.ceil(limit / 60_000)} min. Run the command again then.`,
         );
       const pause = Math.max(limit, 1_000);
-      console.error(`${origin} has pushgate wait ${Math.ceil(pause / 1000)} s.`);
+      console.error(`${server.origin} has pushgate wait ${Math.ceil(pause / 1000)} s.`);
       await sleep(pause);
     }
   }
 
-  private async once({ method, url, body }: ApiRequest): Promise<ApiAnswer> {
-    const { origin, authorization } = this.server;
+  async function once({ method, url, body }: ApiRequest): Promise<ApiAnswer> {
+    const { origin } = server;
     if (new URL(url).origin !== origin)
       throw new UserError(`${origin} names a page at ${new URL(url).origin}. The token is not sent there.`);
     const json = body === undefined ? {} : { "content-type": "application/json" };
     try {
       const answer = await fetch(url, {
         method,
-        headers: { accept: "application/json", "user-agent": "pushgate", ...authorization(this.token), ...json },
+        headers: { accept: "application/json", "user-agent": "pushgate", ...authorization(token), ...json },
         redirect: "manual",
         signal: AbortSignal.timeout(20_000),
         ...(body !== undefined && { body: JSON.stringify(body) }),
@@ -183,19 +144,42 @@ export class WebhookClient {
     }
   }
 
-  private faultOf({ status, body }: ApiAnswer, secret: string): string {
-    const { origin, variable } = this.server;
+  function faultOf({ status, body }: ApiAnswer, secret: string): string {
     const text = typeof body === "string" ? body : JSON.stringify(body);
-    const said = text.replaceAll(this.token, "…").replaceAll(secret || this.token, "…");
+    const said = text.replaceAll(token, "…").replaceAll(secret || token, "…");
     const short = printable(said.replace(/\s+/g, " "), 300);
-    const answered = `${origin} answered ${status}${short && ` ${short}`}`;
-    if (status === 401) return `${answered}. ${variable} is no valid token: make one at ${this.api.tokenPage}.`;
+    const answered = `${server.origin} answered ${status}${short && ` ${short}`}`;
+    if (status === 401) return `${answered}. ${variable} is no valid token: make one at ${api.tokenPage}.`;
     if (status === 403 || status === 404)
-      return `${answered}. ${variable} needs ${JSON.stringify(this.api.permission)} for ${this.hook.repository}.`;
+      return `${answered}. ${variable} needs ${JSON.stringify(api.permission)} for ${hook.repository}.`;
     if (status >= 300 && status < 400)
       return `${answered}, a redirect, which is not followed: correct hooks[].repository.`;
     return `${answered}.`;
   }
+
+  return {
+    ...{ hook, server, api },
+    /** The webhooks with this URL; pushgate has no other way to know its own. */
+    async own({ url }: Pick<Wanted, "url">): Promise<Webhook[]> {
+      const all = await pages(requests.list, (body) => readWebhooks(api, body));
+      return all.filter((one) => leadsTo(one.url, url));
+    },
+    async set(own: Webhook | undefined, wanted: Wanted): Promise<void> {
+      const changes = own === undefined ? [requests.create(wanted)] : requests.correct(own.id, wanted);
+      for (const change of changes) await send(change, wanted.secret);
+    },
+    ping: ({ id }: Webhook, { secret }: Wanted) => send(requests.ping(id), secret, api.ping?.rejected),
+    recorded({ id }: Webhook, enough: (one: Recorded, count: number) => boolean): Promise<Recorded[]> {
+      const { read } = api.deliveries!;
+      return pages(requests.deliveries(id), (body) => listOf(body).map(read), enough);
+    },
+    async answer({ id }: Webhook, entry: Recorded) {
+      if (entry.answer !== undefined) return entry.answer;
+      const { body } = await send(requests.delivery(id, entry.id));
+      return api.deliveries!.answer!(objectOf(body));
+    },
+    redeliver: ({ id }: Webhook, entry: Recorded) => send(requests.redeliver(id, entry.id)),
+  };
 }
 
 function parsed(text: string): unknown {
