@@ -1,4 +1,4 @@
-/** Times, sizes and commits as a person reads them. */
+/** Times and sizes as a person reads them. */
 
 const steps = [
   ["day", 86_400_000],
@@ -21,8 +21,6 @@ export function age(at: string, now: string): string {
   if (Number.isNaN(passed)) return at;
   return `${passed < 1_000 ? "just now" : `${duration(passed)} ago`} (${at.replace(/\.\d+Z$/, "Z")})`;
 }
-
-export const short = (commit: string | null): string => commit?.slice(0, 12) ?? "none";
 
 export function size(bytes: number): string {
   const step = Math.min(3, Math.floor(Math.log2(Math.max(1, bytes)) / 10));

@@ -1,8 +1,4 @@
-/**
- * The client certificate that Cloudflare presents to nginx. It proves that a connection comes through this zone, which
- * Cloudflare's address ranges do not. client-certificate.sh makes it, with a CA that nginx trusts (host/client-ca). The
- * CA's key is deleted at once, so a new certificate comes with a new CA, which nginx trusts first.
- */
+/** What Cloudflare presents to nginx: it proves a connection of this zone, which addresses do not (decision 007). */
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
 import type { CloudflareAccess } from "./api.ts";
@@ -39,11 +35,8 @@ export function presentClientCertificate(
   opts: pulumi.CustomResourceOptions = {},
 ) {
   if (hostnames.length === 0) return [];
-  const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate(
-    "client certificate",
-    { zoneId, certificate, privateKey: pulumi.secret(key) },
-    opts,
-  );
+  const pair = { zoneId, certificate, privateKey: pulumi.secret(key) };
+  const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate("client certificate", pair, opts);
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
   warnBeforeExpiry(uploaded, "the client certificate that Cloudflare presents", renewal);
   const isPreview = pulumi.runtime.isDryRun();

@@ -1,14 +1,12 @@
 /** Preview and `up` warn before a certificate expires, as every delivery fails from that day on. */
 import * as pulumi from "@pulumi/pulumi";
 
-const warnDays = 90;
-
 /** The warning, or undefined. Never throws: an exception in an `apply` would end the program. */
 export function expiryWarning(what: string, renewal: string, expiresOn: string | undefined, now: Date) {
   if (expiresOn === undefined) return undefined;
   // Go's format ends in a zone's name, which Node rejects.
   const days = Math.floor((Date.parse(expiresOn.replace(/ [A-Z]+$/, "")) - now.getTime()) / 86_400_000);
-  if (days > warnDays) return undefined;
+  if (days > 90) return undefined;
   const when = Number.isNaN(days) ? `on ${expiresOn}` : days < 0 ? `${-days} days ago` : `in ${days} days`;
   return `${what} expires ${when}, and every delivery fails from then on. ${renewal}`;
 }

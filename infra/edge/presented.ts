@@ -78,11 +78,9 @@ export async function restorePresented(
   void pulumi.log.info(`Cloudflare presents client certificate ${certId} for ${hostname} again`);
 }
 
-const minutes = 5;
-
 /** Throws RunError after five minutes. Cloudflare's locations change over one after the other. */
 export async function untilPresented(zoneId: string, hostname: string, certId: string, pause = 2_000): Promise<void> {
-  const until = Date.now() + minutes * 60_000;
+  const until = Date.now() + 5 * 60_000;
   for (let waiting = false; ; waiting = true) {
     const live = (await readPresented(zoneId, [hostname])).get(hostname);
     if (live?.certId === certId && live.status === "active" && (live.certStatus || "active") === "active") return;

@@ -27,17 +27,14 @@ function familyOf({ nginx, receiver }: Evidence): number {
   return isIP((typeof nginx === "object" ? nginx.client : source) ?? "");
 }
 
-/**
- * The differences of one layer that concern this delivery, as one cause: a stopped nginx differs in seven ways. Left out
- * are those of the other address family and of other sockets, and the host's own request, which meets a table that drops.
- */
+/** The differences of one layer that concern this delivery, as one cause: a stopped nginx differs in seven ways. */
 function ofLayer({ name, at, service, oneshot }: Layer, outcome: Outcome, seen: Evidence, state: HostState) {
   const socket = state.sockets.find(({ hooks }) => hooks.includes(seen.hook ?? ""));
   const family = familyOf(seen);
   const others = [
     ...state.sockets.flatMap(({ unit }) => (socket && unit !== socket.unit ? [unit] : [])),
     ...(family === 0 ? [] : [family === 4 ? "IPv6" : "IPv4"]),
-    ...(state.drops.length > 0 ? ["origin port"] : []),
+    ...(state.drops.length > 0 ? ["origin port"] : []), // the host's own request meets such a table, too
   ];
   const all = state.differences.filter(
     ({ layer, about, path }) => layer === name && !others.some((one) => one === about || path?.includes(one)),

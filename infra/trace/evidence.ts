@@ -47,8 +47,6 @@ export type NginxLine = {
 /** A line of the receiver's journal: `JournalLine` of service/journal.ts. */
 export type ReceiverLine = Pick<JournalLine, "status" | "reason" | "source" | "overBudget">;
 
-type Finding = { readonly time: string; readonly code: string; readonly what: string; readonly fix: string };
-
 /** What a host reports of its own layers, at the time of the trace. */
 export type HostState = {
   readonly host: string;
@@ -57,7 +55,7 @@ export type HostState = {
   /** What is not as this release declares it, with the name of its host layer. */
   readonly differences: readonly (Omit<Difference, "of" | "diff"> & { readonly layer: string })[];
   /** The guard's, each in force until the next one's time; the last one is of now. A fault has a fix. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly Readonly<Record<"time" | "code" | "what" | "fix", string>>[];
   readonly drops: readonly string[]; // rules of other tables that may drop what comes to the origin port
   readonly sockets: readonly { readonly unit: string; readonly hooks: readonly string[] }[];
   /** Of the file systems with the spool and with nginx's logs; absent where there is none. */

@@ -5,6 +5,7 @@ import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";
 import { UserError } from "../../user-error.ts";
+import { oneOf } from "./logs.ts";
 
 const text = v.pipe(v.string(), v.transform(printable));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -33,21 +34,16 @@ type Hook = { readonly name: string; readonly site?: { readonly schedule?: unkno
 function siteUnits({ name, site }: Hook): string[] {
   if (site === undefined) return [];
   const timers = [units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])];
-  const all = [units.site, units.buildPath, ...timers, units.generatorSocket, units.build].map((nameOf) =>
-    nameOf(name),
-  );
-  // A pattern matches loaded units only: those of a hook whose results leave the host.
-  return [...all, units.reporter(name)];
+  // The reporter's is a pattern, which matches loaded units only: those of a hook whose results leave the host.
+  const all = [units.site, units.buildPath, ...timers, units.generatorSocket, units.build, units.reporter];
+  return all.map((nameOf) => nameOf(name));
 }
 const hostUnits = [units.nginxSocket, units.nginx, units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */
-const onDemand = (unit: string): boolean =>
-  unit === units.receiver || [units.build, units.report].some((nameOf) => unit === nameOf(instanceOf(unit)));
-
-const instanceOf = (unit: string): string => /@(.*)\.[a-z]+$/.exec(unit)?.[1] ?? "";
+const onDemand = oneOf([units.receiver, units.build("*"), units.report("*")]);
 
 export const isDown = ({ name, active, enabled }: Unit): boolean =>
-  onDemand(name) ? active === "failed" : active !== "active" || enabled === "disabled";
+  onDemand.test(name) ? active === "failed" : active !== "active" || enabled === "disabled";
 
 export function reportScript(hooks: readonly Hook[]): string {
   const egress = hooks.some(({ site }) => site) ? [units.egress] : [];
@@ -100,7 +96,8 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
     return {
       name: hook,
       status: encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded),
-      building: builder && utc(builder.since),
+      // systemd's "Mon 2026-11-23 10:00:00 UTC" in ISO 8601.
+      building: builder?.since.replace(/^\w+ (\S+) (\S+) UTC$/, "$1T$2Z"),
       /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */
       pending: { deliveries, requests, taken },
       units: own,
@@ -111,9 +108,6 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
 }
 export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];
-
-/** systemd's "Mon 2026-11-23 10:00:00 UTC" in ISO 8601. */
-const utc = (at: string): string => at.replace(/^\w+ (\S+) (\S+) UTC$/, "$1T$2Z");
 
 export function parseStatus(object: string, base64: string): Status {
   const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), statusShape), decoded(base64));

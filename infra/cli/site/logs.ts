@@ -15,10 +15,10 @@ const journals = {
   builder: [units.build("*"), units.generator("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
-const ofUnits = Object.entries(journals).map(
-  ([source, patterns]) =>
-    [source, new RegExp(`^(${patterns.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`)] as const,
-);
+/** Fits the names of these units, with `*` for each instance. */
+export const oneOf = (names: readonly string[]): RegExp =>
+  new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);
+const ofUnits = Object.entries(journals).map(([source, names]) => [source, oneOf(names)] as const);
 const sources = ["receiver", "builder", "nginx", "guard"] as const;
 type Source = (typeof sources)[number];
 

@@ -1,5 +1,5 @@
 /** The report of a host for a person: its faults, and everything line by line. Pure. */
-import { age, duration, short, size } from "../format.ts";
+import { age, duration, size } from "../format.ts";
 import type { Declared, Host } from "../stack.ts";
 import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
 
@@ -42,10 +42,11 @@ type Line = readonly [word: string, text: string];
 function statusLines({ status }: HookReport, now: string): Line[] {
   if (status === undefined) return [["published", "nothing yet: no build has ended"]];
   const { deployed, head, held, last, failing, releases } = status;
+  const commit = head?.slice(0, 12) ?? "none";
   const same = head !== null && head === deployed?.commit;
   const lines: Line[] = [
     ["published", deployed ? `${deployed.release}, ${age(deployed.at, now)}` : "nothing yet"],
-    ["head", `${short(head)}${same ? ", as published" : held === head ? ", held back by a rollback" : ""}`],
+    ["head", `${commit}${same ? ", as published" : held === head ? ", held back by a rollback" : ""}`],
     ["last", `${last.result}, ${age(last.at, now)}, in ${duration(last.milliseconds.total ?? 0)}: ${last.reason}`],
   ];
   if (last.trigger.length > 0) lines.push(["trigger", last.trigger.join(", ")]);

@@ -53,14 +53,6 @@ async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   );
 }
 
-function show(adoptions: readonly Adoption[]): void {
-  for (const { type, name, id, what, notes = [] } of adoptions) {
-    const kind = type.split(":").at(-1);
-    console.log(id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${kind} ${id}`);
-    for (const note of notes) console.log(`    ${note}`);
-  }
-}
-
 async function importAll(adoptions: readonly Adoption[], stack: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
   try {
@@ -95,7 +87,11 @@ export const adopt = command({
   console.log("Running a preview, which lists what is declared and not in the state.");
   const found = await findAll(stack);
   if (found.length > 0) console.log("\nDeclared and not in the state:");
-  show(found);
+  for (const { type, name, id, what, notes = [] } of found) {
+    const kind = type.split(":").at(-1);
+    console.log(id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${kind} ${id}`);
+    for (const note of notes) console.log(`    ${note}`);
+  }
   const existing = found.filter(({ id }) => id !== undefined);
   console.log("\nHosts need no adopting: the next `up` compares each with the declaration and applies what differs.");
   if (existing.length === 0) return console.log("Nothing to adopt.");

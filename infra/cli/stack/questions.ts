@@ -18,7 +18,6 @@ type Question = {
 
 const host = ["hosts", 0];
 const hook = ["hooks", 0];
-const isSelfHosted = ({ gitHost = "" }: Answers): boolean => !Object.hasOwn(published, gitHost);
 
 export const questions: readonly Question[] = [
   { name: "zone", path: ["zone"] },
@@ -30,7 +29,7 @@ export const questions: readonly Question[] = [
   { name: "hostname", path: [...host, "hostname"], usual: ({ zone }) => `hooks.${zone}` },
   { name: "repository", path: [...hook, "repository"] },
   { name: "gitHost", path: [...hook, "gitHost"], usual: ({ repository = "" }) => gitHostAt(repository) },
-  { name: "sources", path: [...hook, "sources"], isNeeded: isSelfHosted },
+  { name: "sources", path: [...hook, "sources"], isNeeded: ({ gitHost = "" }) => !Object.hasOwn(published, gitHost) },
   { name: "branch", path: [...hook, "branch"], usual: () => "main" },
   { name: "hook", path: [...hook, "name"], usual: () => "site" },
   { name: "webRoot", path: [...hook, "site", "webRoot"], usual: ({ hook }) => `/var/www/${hook}` },

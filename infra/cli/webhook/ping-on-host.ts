@@ -1,7 +1,4 @@
-/**
- * A correctly signed ping that a host sends to its own receiver, from an address in the git host's ranges. The request
- * travels on the standard input of ssh, since GitLab's older deliveries hold the secret itself.
- */
+/** A signed ping of the host itself (decision 030). Standard input holds it, as an older GitLab's has the secret in it. */
 import { randomUUID } from "node:crypto";
 import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
 import { runOnHost } from "../../apply/run-on-host.ts";
@@ -24,9 +21,7 @@ export function signedPing({ mark, deliveryHeader, payload, sign }: GitHost, sec
   return { headers: { ...names, ...sign(secret, id, body) }, body };
 }
 
-type Request = NonNullable<ReturnType<typeof signedPing>>;
-
-function requestOf(url: string, { headers, body }: Request): string {
+function requestOf(url: string, { headers, body }: NonNullable<ReturnType<typeof signedPing>>): string {
   const { host, pathname } = new URL(url);
   const length = String(Buffer.byteLength(body));
   const own = { host, "user-agent": "pushgate", "content-type": "application/json", "content-length": length };

@@ -11,10 +11,7 @@ export type Rule = {
   readonly logging?: { readonly enabled: boolean };
 };
 
-/**
- * The first custom rule that decides wins, and in the other two phases the last one
- * (developers.cloudflare.com/rules/origin-rules/faq). `name` is the resource's name and the word in messages.
- */
+/** The first custom rule that decides wins, in other phases the last (developers.cloudflare.com/rules/origin-rules/faq). */
 export const phases = {
   custom: { phase: "http_request_firewall_custom", name: "custom rules", ours: "first", permission: "Zone WAF" },
   origin: { phase: "http_request_origin", name: "origin rules", ours: "last", permission: "Origin Rules" },
