@@ -1,5 +1,4 @@
-// Plain JavaScript, so that an old Node reads as far as the line that says what is needed. `npm test` and `npm run demo` run
-// it first, and pushgate.cjs.
+// Plain JavaScript, so that an old Node reads as far as the line that says what is needed.
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(

@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-// `npx pushgate`.
 require("./node-version.cjs");
 require("./fast-start.cjs");
 import("./main.ts").then(async ({ pushgate }) => {

@@ -3,14 +3,13 @@
  * blocked. The expressions use only what every plan has and what is known to be false for an absent header:
  * `any(starts_with(H[*], …))` is false then, but `H[0] ne ""` and `all(…)` are true.
  */
-import type { SignatureShape } from "../../service/git-hosts/hmac-signature.ts";
-import { gitHosts } from "../../service/git-hosts/index.ts";
+import { type GitHost, gitHosts } from "../../service/git-hosts/index.ts";
 import { hookHostnames, sourceSets } from "../config/derived.ts";
 import type { GitHostName, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
 import { prefix, type Rule, set } from "./zone/phase.ts";
 
-function signed({ header, prefix, length }: SignatureShape): string {
+function signed({ header, prefix, length }: GitHost["signatures"][number]): string {
   const values = `http.request.headers["${header}"]`;
   const begins = prefix === "" ? `any(${values}[*] ne "")` : `any(starts_with(${values}[*], "${prefix}"))`;
   return length === undefined ? begins : `${begins} and len(${values}[0]) eq ${length}`;

@@ -54,7 +54,7 @@ export function doubted(attempt: Evidence, doubtful: Readonly<Record<"nginx" | "
 }
 
 /** `time`: ISO 8601; absent where the history has none. `status`: 0 without an answer. */
-export type Entry = { readonly time?: string; readonly status: number };
+type Entry = { readonly time?: string; readonly status: number };
 
 /** Seconds between the git host's clock and the host's, with the time that a delivery takes. */
 const tolerance = 60;

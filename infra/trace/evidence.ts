@@ -44,7 +44,6 @@ export type NginxLine = {
   readonly client: string;
 };
 
-/** A line of the receiver's journal: `JournalLine` of service/journal.ts. */
 export type ReceiverLine = Pick<JournalLine, "status" | "reason" | "source" | "overBudget">;
 
 /** What a host reports of its own layers, at the time of the trace. */

@@ -38,9 +38,6 @@ type NginxShape = {
   readonly limit?: "REJECTED";
 };
 
-/** `overBudget`: whether the source has used up rejectionsPerMinute. */
-type ReceiverShape = { readonly status: readonly number[]; readonly overBudget?: boolean };
-
 export type Outcome = {
   readonly name: string;
   /** The layer that rejected the delivery, or "delivered". */
@@ -52,7 +49,8 @@ export type Outcome = {
   readonly answer: readonly Shape[]; // any of these
   readonly event?: EventShape; // absent where Cloudflare rejects nothing
   readonly nginx: NginxShape | "none"; // "none": the outcome leaves no line
-  readonly receiver: ReceiverShape | "none";
+  /** `overBudget`: whether the source has used up rejectionsPerMinute. */
+  readonly receiver: { readonly status: readonly number[]; readonly overBudget?: boolean } | "none";
   readonly unlogged?: true; // the receiver's line may come later, or not at all
 };
 

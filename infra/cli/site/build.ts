@@ -8,12 +8,12 @@ import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets
 import { readStack } from "../stack.ts";
 import { parseStatus } from "./host-report.ts";
 
-/** `file`: its name in root's folder says what is requested. `restart`: as the builder may hang in a build. */
-type Request = { readonly file: string; readonly seconds: number; readonly restart: boolean };
+/** `file`: its name in root's folder says what is requested. `verb`: systemctl's, restart where the builder may hang in a build. */
+type Request = { readonly file: string; readonly seconds: number; readonly verb: "start" | "restart" };
 type Result = Readonly<Record<"host" | "result" | "reason", string>>;
 
-export function requestScript(hook: string, { file, seconds, restart }: Request): string {
-  const how = { hook, request: file, seconds, restart: restart ? "yes" : "no", unit: units.build(hook) };
+export function requestScript(hook: string, { file, seconds, verb }: Request): string {
+  const how = { hook, request: file, seconds, verb, unit: units.build(hook) };
   const places = { rootRequests: paths.rootRequests, status: `${paths.sites}/${hook}/status.json` };
   return `${variables({ ...how, ...places })}\n${scriptBeside(import.meta.url, "request.sh")}`;
 }
@@ -29,7 +29,6 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
   return { host: host.name, result, reason };
 }
 
-/** Prints a line for each host; throws a UserError with those that ended in another way, or that did not answer. */
 export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
   const { values, faults } = await ended(running);
   if (json) console.log(JSON.stringify(values, null, 2));
@@ -51,6 +50,6 @@ export const build = command({
   await confirmHosts(`builds ${name}`, on, options);
   // A running build ends first, and the repository is fetched.
   const seconds = 2 * site.limits.seconds + 120;
-  const results = on.map((host) => request(host, name, { file: "build", seconds, restart: false }));
+  const results = on.map((host) => request(host, name, { file: "build", seconds, verb: "start" }));
   await show(results, "published", options);
 });

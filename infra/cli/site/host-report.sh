@@ -1,6 +1,5 @@
 # shellcheck shell=dash disable=SC2154
-# Prints the state of this host's hooks. Reads only. host-report.ts puts the variables before this text, and the calls of
-# `units` and `hook` after it.
+# Prints the state of this host's hooks. Reads only. host-report.ts puts the variables in front, and the calls behind.
 # Output: lines of words; a text is in base64, so that it cannot pass for another line.
 set -u
 export LC_ALL=C TZ=UTC

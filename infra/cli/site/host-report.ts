@@ -76,21 +76,21 @@ export type Unit = ReturnType<typeof unitOf>;
 
 export function parseReport(name: string, answer: string, hooks: readonly Hook[]) {
   const lines = printableLines(answer).trim().split("\n");
-  const after = (...words: readonly string[]) =>
-    lines
-      .find((line) => line.startsWith(`${words.join(" ")} `))
-      ?.split(" ")
-      .slice(words.length);
-  const now = after("pushgate", "1")?.[0];
+  const after = (words: string): string[] => {
+    const found = lines.find((line) => line.startsWith(`${words} `));
+    return found?.slice(words.length + 1).split(" ") ?? [];
+  };
+  const [now] = after("pushgate 1");
   if (now === undefined || lines.at(-1) !== "end")
     throw new UserError(`${name}: its answer is incomplete. If a login shell prints (~/.bashrc), make it silent.`);
-  const unitsOf = (owner: string): Unit[] =>
-    decoded(after("units", owner)?.[0])
+  const unitsOf = (owner: string) =>
+    decoded(after(`units ${owner}`)[0])
       .split(/\n{2,}/)
-      .flatMap((block) => (block === "" ? [] : [unitOf(block)]));
+      .filter(Boolean)
+      .map(unitOf);
   const reports = hooks.map(({ name: hook }) => {
-    const [deliveries = 0, requests = 0, taken = 0] = (after("hook", hook) ?? []).map(Number);
-    const encoded = after("status", hook)?.[0];
+    const [deliveries = 0, requests = 0, taken = 0] = after(`hook ${hook}`).map(Number);
+    const [encoded] = after(`status ${hook}`);
     const own = unitsOf(hook);
     const builder = own.find((unit) => unit.name === units.build(hook) && unit.sub === "running");
     return {
@@ -104,7 +104,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
     };
   });
   // `now` is the host's clock, so that ages do not depend on the operator's.
-  return { now, guard: decoded(after("guard")?.[0]), units: unitsOf("-"), hooks: reports };
+  return { now, guard: decoded(after("guard")[0]), units: unitsOf("-"), hooks: reports };
 }
 export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];

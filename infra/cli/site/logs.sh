@@ -1,9 +1,7 @@
 # shellcheck shell=dash disable=SC2154
 # Prints log lines of this host: "z <offset of local time>" first and "s <since, as seconds>", then "n <line of nginx>" and
 # "j <journal entry as JSON>", and "u" where the journal was too long to be searched whole.
-# logs.ts puts the variables in front: journals (the units of each log, joined by commas), files, lines (of each log), since,
-# deliveries (texts, one a line, of which each line of a log must hold one, or nothing), seconds (of a search of the
-# journal, which then is only near the lines of nginx; 0: no limit), follow (yes or no).
+# logs.ts puts the variables in front, as `Wanted` there has them; journals: the units of each log, joined by commas.
 set -uf
 export LC_ALL=C
 echo "z $(date +%z)"
@@ -17,8 +15,6 @@ journal() { # logs, arguments of journalctl
   [ -z "$units" ] || timeout --foreground "$seconds" journalctl --quiet --no-pager --output=json \
     --output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT "$@"
 }
-# --text: after a power cut a file may hold NULs, which make grep take it for a binary.
-holding() { if [ -z "$deliveries" ]; then cat; else grep --text -F -e "$deliveries"; fi; }
 marked() { sed -u "s/^/$1 /"; }
 
 # The lines of a log and of its rotated files, the oldest first. Only a search reads more than the last two.
@@ -30,7 +26,8 @@ rotated() { # file
   find "${1%/*}" -maxdepth 1 -name "${1##*/}*" -newermt "@$from" -printf '%T@ %p\n' 2>/dev/null | sort -n |
     while read -r _ each; do
       # By file: a last line that was cut does not run into the next file's first.
-      case $each in *.gz) gzip -cd -- "$each" 2>/dev/null | holding ;; *) holding <"$each" ;; esac
+      # --text: after a power cut a file may hold NULs, which make grep take it for a binary.
+      case $each in *.gz) gzip -cd -- "$each" 2>/dev/null ;; *) cat -- "$each" ;; esac | grep --text -F -e "$deliveries"
     done
 }
 

@@ -16,7 +16,6 @@ began=$(date +%s)
 new=$rootRequests/.request-$hook
 { printf '' >"$new" && mv -fT "$new" "$rootRequests/$hook/$request"; } ||
   { say "the request cannot be written into $rootRequests/$hook. Check its disk: df $rootRequests/$hook"; exit 1; }
-if [ "$restart" = yes ]; then verb=restart; else verb=start; fi
 systemctl "$verb" "$unit" || { say "$unit does not start. Read: systemctl status $unit"; exit 1; }
 while [ $(($(date +%s) - began)) -lt "$seconds" ]; do
   # In this order: the builder removes the request after it has written the status.

@@ -41,7 +41,7 @@ export const rollback = command({
   const releases = await all(on.map((host) => choose(host, hook, wanted)));
   await confirmHosts(`publishes a former release of ${name}`, on, options);
   // The builder verifies each file of the release: about ten seconds for a hundred thousand files.
-  const how = { seconds: 90, restart: true };
+  const how = { seconds: 90, verb: "restart" } as const;
   const roll = (host: Target, i: number) => request(host, name, { file: `rollback-${releases[i]}`, ...how });
   await show(on.map(roll), "rolled back", options);
 });

@@ -23,10 +23,8 @@ const newestFirst = <T>(objects: readonly T[], date: (object: T) => string | und
   objects.toSorted((a, b) => (date(b) ?? "").localeCompare(date(a) ?? ""));
 
 const ruleset: Find = async (api, { inputs }, zone) => {
-  // This list has pages by cursor only; a zone has about ten rulesets.
-  type Ruleset = { id: string; name: string; kind: string; phase: string };
-  const live = await api.get<Ruleset[]>(`zones/${zone.id}/rulesets`);
-  const found = live?.find(({ kind, phase }) => kind === "zone" && phase === inputs.phase);
+  const ofPhase = `zones/${zone.id}/rulesets/phases/${inputs.phase}/entrypoint`;
+  const found = await api.get<{ id: string; name: string }>(ofPhase);
   return found ? { id: `zones/${zone.id}/${found.id}`, what: `ruleset "${found.name}"` } : {};
 };
 

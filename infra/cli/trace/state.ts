@@ -48,7 +48,7 @@ export function parseState(answer: string, stack: Declared, host: Host): HostSta
   const linesOf = (what: string): string[] =>
     printableLines(texts.get(what) ?? "")
       .split("\n")
-      .filter((line) => line !== "");
+      .filter(Boolean);
   const rooms = ["spool", "logs"].flatMap((what) => {
     const [freeKiB, freeFiles, options] = linesOf(what)[0]?.split(" ") ?? [];
     if (options === undefined) return [];

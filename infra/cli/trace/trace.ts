@@ -21,13 +21,9 @@ const header = (text: string, former: Answer["headers"]): Answer["headers"] => {
   if (name === undefined || value === undefined) throw new InvalidArgumentError("Write it as 'name: value'.");
   return { ...former, [name.toLowerCase()]: value };
 };
-/** Milliseconds. */
 const units: Readonly<Record<string, number>> = { d: 24 * 3_600_000, h: 3_600_000, m: 60_000 };
-const age = valued(
-  /^[1-9]\d{0,3}[dhm]$/,
-  "Write it as 3d, 12h or 30m.",
-  (text) => Number.parseInt(text, 10) * units[text.at(-1)!]!,
-);
+const milliseconds = (text: string): number => Number.parseInt(text, 10) * units[text.at(-1)!]!;
+const age = valued(/^[1-9]\d{0,3}[dhm]$/, "Write it as 3d, 12h or 30m.", milliseconds);
 const count = valued(/^([1-9]\d?|1\d\d|200)$/, "Use a number from 1 to 200.", Number);
 const several = ["last", "since", "redeliver"];
 const option = (flags: string, text: string, conflicts: string[]) => new Option(flags, text).conflicts(conflicts);

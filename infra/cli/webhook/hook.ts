@@ -27,7 +27,6 @@ function webhookText(endpoint: Endpoint): string {
   return `${nameOfEndpoint(endpoint)}\n${texts.join("")}`;
 }
 
-/** For a person: how the results of builds get onto commits; none where the git host does not take them. */
 function statusTexts({ name, gitHost, repository }: Named, hasToken: boolean): string[] {
   const status = apis[gitHost]?.status;
   if (status === undefined) return [];
@@ -41,7 +40,6 @@ function statusTexts({ name, gitHost, repository }: Named, hasToken: boolean): s
   ];
 }
 
-/** For a person: how the git host's token lets pushgate set the webhook; none where it has no API for that. */
 function setTexts(hook: Named): string[] {
   const server = serverOf(hook);
   if (server === undefined) return [];
@@ -65,7 +63,6 @@ async function stepOf(endpoint: Endpoint) {
   return { endpoint, client, own, wanted, text };
 }
 
-/** Prints what will change, prompts, and changes it. Throws a UserError for what the git host did not take over. */
 async function setWebhooks(endpoints: readonly Endpoint[], options: Options): Promise<void> {
   assertOneOrigin(endpoints.map(({ hook }) => hook));
   const steps = await all(endpoints.map(stepOf));

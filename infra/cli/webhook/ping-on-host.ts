@@ -1,4 +1,4 @@
-/** A signed ping of the host itself (decision 030). Standard input holds it, as an older GitLab's has the secret in it. */
+/** A signed ping of the host itself (decision 030). Standard input has it, as an older GitLab's holds the secret. */
 import { randomUUID } from "node:crypto";
 import { type GitHost, gitHosts } from "../../../service/git-hosts/index.ts";
 import { runOnHost } from "../../apply/run-on-host.ts";
@@ -44,7 +44,6 @@ function answerOf(text: string): Answer | undefined {
   return { status: Number(status), headers: Object.fromEntries(headers), body };
 }
 
-/** Throws a UserError where each delivery of the git host is a push, so that a ping would build. */
 export async function pingOnHost(endpoint: Endpoint, options: Options): Promise<Traced> {
   const { hook, host: name, url } = endpoint;
   const delivery = randomUUID();

@@ -37,9 +37,8 @@ async function certificateFaults(api: CloudflareApi, { id, name }: LiveZone, hos
   const belowZone = (hostname: string): string => hostname.slice(0, -name.length - 1);
   const deeper = hostnames.filter((hostname) => belowZone(hostname).includes("."));
   if (deeper.length === 0) return [];
-  const packs = await api
-    .list<{ readonly hosts: readonly string[] }>(`zones/${id}/ssl/certificate_packs`)
-    .catch(() => undefined);
+  type Pack = { readonly hosts: readonly string[] };
+  const packs = await api.list<Pack>(`zones/${id}/ssl/certificate_packs`).catch(() => undefined);
   const covered = packs?.flatMap(({ hosts }) => hosts) ?? deeper;
   return deeper
     .filter((hostname) => !covered.includes(hostname) && !covered.includes(wildcardOf(hostname)))
@@ -87,14 +86,12 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
   const unread = (what: string, permission: string) => (error: unknown) =>
     fault(`the ${what} of ${zone.name} cannot be read`, permission, error, again);
   const inZone = `zones/${zone.id}`;
+  const canRead = (path: string, what: string) => api.get(path).then(() => [], unread(what, "SSL and Certificates"));
+  const cnames = api.list<Cname>(`${inZone}/dns_records?type=CNAME`);
   const faults = [
-    api.get(`certificates?zone_id=${zone.id}`).then(() => [], unread("origin certificates", "SSL and Certificates")),
-    api
-      .get(`${inZone}/origin_tls_client_auth/hostnames/certificates`)
-      .then(() => [], unread("client certificates", "SSL and Certificates")),
-    api
-      .list<Cname>(`${inZone}/dns_records?type=CNAME`)
-      .then((cnames) => cnameFaults(names, cnames), unread("DNS records", "DNS")),
+    canRead(`certificates?zone_id=${zone.id}`, "origin certificates"),
+    canRead(`${inZone}/origin_tls_client_auth/hostnames/certificates`, "client certificates"),
+    cnames.then((found) => cnameFaults(names, found), unread("DNS records", "DNS")),
     certificateFaults(api, zone, names),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];

@@ -1,5 +1,4 @@
 /** Reads the zone on every run, before anything is declared: its id, its plan, and the rules of the phases. */
-import type { GetZoneResult } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import { oneLine } from "../api.ts";
 import { cloudflare } from "../provider.ts";
@@ -37,7 +36,7 @@ async function livePhase(zoneId: string, id: string | undefined, name: PhaseName
   return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-const zoneNamed = (name: string): Promise<GetZoneResult> => cloudflare.getZone({ filter: { name } });
+const zoneNamed = (name: string) => cloudflare.getZone({ filter: { name } });
 
 /** Throws a fault that names the zone which the token can read, and which the name is below; else the error itself. */
 async function notFound(name: string, error: unknown): Promise<never> {

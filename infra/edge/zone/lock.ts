@@ -1,6 +1,5 @@
 /** The one place that declares rulesets, so that no write or delete takes a rule of the zone's own (decision 010). */
 import { isDeepStrictEqual } from "node:util";
-import type { Ruleset } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../config/settings.ts";
 import { cloudflare } from "../provider.ts";
@@ -50,7 +49,7 @@ export function ruleset(
   ours: readonly Rule[],
   { beforeDelete, beforeUpdate }: Keeper,
   opts: pulumi.CustomResourceOptions = {},
-): Ruleset | undefined {
+) {
   const { name, description, rules: live } = zone.phases[phase];
   const rules = merged(phase, ours, live);
   if (rules.length === 0) return undefined;

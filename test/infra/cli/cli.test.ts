@@ -189,7 +189,7 @@ describe("rollback", () => {
   });
 
   test("a command waits for its own run where the hook is called like the request", async () => {
-    const script = requestScript("build", { file: "build", seconds: 1, restart: false });
+    const script = requestScript("build", { file: "build", seconds: 1, verb: "start" });
     const pattern = /^named\(\) \{ (.*) "\$status"; \}$/m.exec(script)![1]!;
     const names = (object: object) =>
       spawnSync("sh", ["-c", `request=build; ${pattern}`], { input: JSON.stringify(object, null, 2) }).status === 0;
@@ -341,7 +341,7 @@ test("shellcheck and dash find no fault in the scripts of status and rollback", 
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
   const script = reportScript([{ name: "site", site: {} }, { name: "docs" }]);
-  expect(lintShell(script) + lintShell(requestScript("site", { file: "build", seconds: 90, restart: false }))).toBe("");
+  expect(lintShell(script) + lintShell(requestScript("site", { file: "build", seconds: 90, verb: "start" }))).toBe("");
 });
 
 test("format prints times and sizes in units that fit", () => {
