@@ -104,7 +104,6 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   );
 }
 
-/** Hosts, hooks and limits as the stack's configuration declares them, with the defaults filled in. */
 export async function readStack(stack: readonly string[]): Promise<Declared> {
   const all = await readConfig(stack);
   const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value;

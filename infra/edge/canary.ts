@@ -69,9 +69,7 @@ export function obstacle(
   return `${seen}: ${meaning(status, `${addresses}, port ${originPort}`)}`;
 }
 
-/** In `up` for half a minute after the last resource, in preview once. It only warns: a failure could undo nothing. */
 export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
-  // By default, if the API is Cloudflare's own and its token is in the stack: no hostname leads to a fake API.
   if (!(edge.canary ?? access?.baseUrl === vendorUrl)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.
   pulumi.all(records.map(({ id }) => id)).apply(async () => {

@@ -57,7 +57,6 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
   const folder = mkdtempSync(join(tmpdir(), "pushgate-adopt-"));
   try {
     const file = join(folder, "import.json");
-    // A resource is found again below the row of the preview that the program has it in, and only there.
     const parentsOf = (isNew: boolean): string[] =>
       adoptions.flatMap(({ parent, ...one }) => (one.isNew === isNew && parent ? [parent] : []));
     const rows = [...new Set(parentsOf(true))].map((urn) => ({
@@ -66,7 +65,6 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
     const own = adoptions.map(({ type, name, id, parent }) => ({ type, name, id, parent }));
     const nameTable = Object.fromEntries(parentsOf(false).map((urn) => [urn, urn]));
     writeFileSync(file, JSON.stringify({ nameTable, resources: [...rows, ...own] }));
-    // Import protects what it takes over: until the first `up` no resource hook saves the zone's own rules.
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
     const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: true });
     if (code !== 0)

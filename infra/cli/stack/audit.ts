@@ -19,7 +19,6 @@ export const audit = command({
   process.exitCode = code === 0 ? webhooks : (code ?? failed);
 });
 
-/** Returns the exit status. Without a token it looks at none. */
 async function auditWebhooks(options: Options): Promise<number> {
   const { hosts, hooks } = await readStack(ofStack(options));
   const hasToken = hooks.some((hook) => clientOf(hook) !== undefined);

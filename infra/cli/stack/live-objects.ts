@@ -73,7 +73,6 @@ const originPulls: Find = async (api, { name, inputs }, zone) => {
 
 type ClientCertificate = { id: string; certificate: string; status?: string; uploaded_on?: string };
 
-/** Whether pushgate made it, for this zone. */
 function isOwn({ certificate, status }: ClientCertificate, zone: Zone): boolean {
   try {
     return !isDeleted(status) && new X509Certificate(certificate).issuer === `CN=pushgate origin pulls of ${zone.name}`;

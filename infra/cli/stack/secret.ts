@@ -11,7 +11,6 @@ import { must, readSecrets, readStack } from "../stack.ts";
 export const newSecret = (gitHost: GitHostName): string =>
   gitHosts[gitHost].keys === undefined ? randomBytes(32).toString("base64") : writtenKey(randomBytes(32));
 
-/** The hook's secrets, and how they are set; throws a UserError for a hook that the stack does not declare. */
 async function secretsOf(name: string, options: Options) {
   const stack = ofStack(options);
   const secrets = await readSecrets(stack);

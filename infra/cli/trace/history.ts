@@ -17,7 +17,6 @@ export type HistoryOptions = Options & { hook?: string; last?: number; since?: n
 const most = 200;
 const day = 24 * 3_600_000;
 
-/** The webhooks whose delivery history can be read; throws a UserError where there is none. */
 async function sourcesOf({ hook, ...options }: HistoryOptions): Promise<Source[]> {
   const { endpoints } = await endpointsOf(hook, options);
   assertOneOrigin(endpoints.map((endpoint) => endpoint.hook));
@@ -103,7 +102,6 @@ async function showFailed(sources: readonly Source[], since: number, days: numbe
   if (options.redeliver) await redeliver(shown, options);
 }
 
-/** Sends each once, after a ping to each of their webhooks has been delivered. */
 async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOptions): Promise<void> {
   if (failed.length === 0) return show([], "There is nothing to deliver again.", options);
   const byWebhook = [...Map.groupBy(failed, ({ webhook }) => webhook).values()];
@@ -115,14 +113,13 @@ async function redeliver(failed: readonly RecordedAttempt[], options: HistoryOpt
   const again: RecordedAttempt[] = [];
   for (const group of byWebhook) {
     const { client, webhook } = group[0]!;
-    const wanted = new Set(group.map(({ recorded }) => recorded.delivery));
+    const wanted = group.map(({ recorded }) => recorded.delivery);
     const send = async () => {
       for (const { recorded } of [...group].reverse()) await client.redeliver(webhook, recorded);
     };
-    const ofWanted = (entries: readonly Recorded[]) => entries.filter(({ delivery }) => wanted.has(delivery));
-    const countOfWanted = (entries: readonly Recorded[]) => new Set(ofWanted(entries).map((one) => one.delivery)).size;
-    const entries = await newEntries(group[0]!, send, (found) => countOfWanted(found) === wanted.size);
-    again.push(...ofWanted(entries).map((recorded) => ({ ...group[0]!, recorded })));
+    const has = (found: readonly Recorded[]) => wanted.every((id) => found.some(({ delivery }) => delivery === id));
+    const sent = (await newEntries(group[0]!, send, has)).filter(({ delivery }) => wanted.includes(delivery));
+    again.push(...sent.map((recorded) => ({ ...group[0]!, recorded })));
   }
   await showGroups(again, `${countOf(again.length)} sent again`, options);
 }

@@ -1,7 +1,6 @@
 # shellcheck shell=dash disable=SC2154
-# Prints what a host reports of its own layers, for `npx pushgate trace`: lines of "state <what> <text in base64>". Reads
-# only. state.ts puts the variables in front (port: the origin port; spool and logs: folders; findings: of the guard), and
-# the probe of the layers behind.
+# Prints what a host reports of its own layers: lines of "state <what> <text in base64>". Reads only. state.ts puts the
+# variables in front, and the probe of the layers behind.
 set -u
 export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 state() { # what; the text comes on standard input

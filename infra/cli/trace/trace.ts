@@ -70,7 +70,6 @@ export const trace = command({
     process.exitCode = Math.max(...[...newest.values()].map(exitOf));
   });
 
-/** What the delivery history has, where the git host's token is given; without it trace reads the hosts' logs alone. */
 async function inHistory(delivery: string, options: HistoryOptions): Promise<Traced[]> {
   const found = await orUserError(recordedAs(delivery, options));
   if (!(found instanceof UserError)) return found;

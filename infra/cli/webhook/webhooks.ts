@@ -32,7 +32,6 @@ export function whyNot(hook: Named, part: "settings" | "ping" | "deliveries"): s
   return `${hook.name} needs ${server.needs}. Run: export ${server.variable}=<token>`;
 }
 
-/** A token of one server is not to be shown to another. */
 export function assertOneOrigin(hooks: readonly Named[]): void {
   const servers = hooks.flatMap((hook) => clientOf(hook)?.server ?? []);
   for (const [variable, group] of Map.groupBy(servers, (server) => server.variable)) {
@@ -42,7 +41,6 @@ export function assertOneOrigin(hooks: readonly Named[]): void {
   }
 }
 
-/** undefined where the git host has no API, or its token is not in the environment. */
 export function clientOf(hook: Named): WebhookClient | undefined {
   const server = serverOf(hook);
   const token = server && process.env[server.variable]?.trim();
@@ -105,7 +103,6 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
     return all;
   }
 
-  /** Waits where the API wants that for a short time. Throws a UserError for a status that is neither 2xx nor accepted. */
   async function send(request: ApiRequest, secret = "", accepted: readonly number[] = []): Promise<ApiAnswer> {
     for (let tries = 0; ; tries++) {
       const answer = await once(request);
@@ -159,7 +156,6 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
 
   return {
     ...{ hook, server, api },
-    /** The webhooks with this URL; pushgate has no other way to know its own. */
     async own({ url }: Pick<Wanted, "url">): Promise<Webhook[]> {
       const all = await pages(requests.list, (body) => readWebhooks(api, body));
       return all.filter((one) => leadsTo(one.url, url));

@@ -33,7 +33,6 @@ function botFaults({ edge }: Settings, live: LiveZone): string[] {
   ];
 }
 
-/** The provider has no field for some settings of the API, and would write a rule back without them. */
 function lossFaults(live: LiveZone): string[] {
   const isEmptied = ({ action, actionParameters }: Rule) =>
     ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
