@@ -116,7 +116,7 @@ export const byHand: readonly ByHand[] = [
     ['[ -n "$current" ] ||', "true ||"],
     ['among "$name" "$arrived" ||', "true ||"],
     ['if [ ! -s "$salt" ]; then', "if true; then"],
-    ['--name="${name##*.}" "$credentials', '"$credentials'],
+    ['--name="${name##*.}" "$credentials/.$name.new"', '"$credentials/.$name.new"'],
     ["| sha256sum | cut -c 1-64)", ")"],
     ['{ cat "$salt" && systemd-creds', "{ systemd-creds"],
   ]),
