@@ -1,6 +1,5 @@
-// Most of a short command's time, and a quarter of a preview's, goes into reading TypeScript and the SDK. This process and
-// those that it starts keep what Node compiled. They also leave out two libraries, npm's and TypeScript's, with which the
-// SDK turns a program's functions into text; pushgate has no such function. A module of Node's own takes their place.
+// This process and those that it starts keep what Node compiled. They leave out what the SDK needs only to turn functions
+// into text (decision 003): a module of Node's own takes its place.
 const { enableCompileCache, registerHooks } = require("node:module");
 const { join } = require("node:path");
 process.env.NODE_COMPILE_CACHE ??= join(__dirname, "../../node_modules/.cache/compile");

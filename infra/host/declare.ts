@@ -10,7 +10,7 @@ import { firstApply } from "./first-apply.ts";
 import { hostLayers, type LayerName, layerNames, type Made } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { fitFaults, questionsOf } from "./preflight.ts";
-import type { Bundle, Bundles } from "./programs/programs.ts";
+import { type Bundles, programNames } from "./programs/programs.ts";
 import { judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 import { summaryText } from "./summary.ts";
 
@@ -69,17 +69,13 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
   const layers = made({});
   const first = firstApply(settings, host, layers, report);
   if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);
-  const bundles: { readonly [name in LayerName]?: Bundle | undefined } = {
-    "receiver-program": programs.receiver,
-    "builder-program": programs.builder,
-    "reporter-program": programs.reporter,
-  };
-  const applied = new Map<LayerName, ReturnType<typeof apply>>();
-  function step(name: LayerName, dependsOn: pulumi.Resource[]): ReturnType<typeof apply> {
+  type Applied = ReturnType<typeof apply>;
+  function step(name: LayerName, dependsOn: Applied[]): Applied {
     const opts = { parent, dependsOn };
     const [layer, seen] = [layers[name], report.layers[name]!];
     if (name === "origin-certificate") {
-      const csr = certificateRequest(host, report, applied.get("origin-key")!.stdout);
+      // After the layer of the key, which prints its request.
+      const csr = certificateRequest(host, report, dependsOn[0]!.stdout);
       const signed = signOrigin({ hostname: host.hostname, hostnames: namesOf(settings, host), csr }, opts);
       const certified = signed.certificate.apply((certificate) => made({ certificate })[name]);
       return apply(host, certified, seen, { parent, dependsOn: [signed] });
@@ -92,18 +88,15 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
       const trusting = clientCa.apply((clientCaPem) => made({ clientCaPem })[name]);
       return apply(host, trusting, seen, opts);
     }
-    return apply(host, layer, seen, opts, bundles[name]);
+    const program = programNames.find((one) => name === `${one}-program`);
+    return apply(host, layer, seen, opts, program && programs[program]);
   }
 
   // `declareClientCa` applies its layer.
   const names = layerNames(layers).filter((name) => name !== "client-ca");
   const leave = names.filter((name) => layers[name].present === false && !neverCame(report.layers[name]!)).reverse();
-  let last: pulumi.Resource[] = [];
-  for (const name of [...names.filter((name) => layers[name].present !== false), ...leave]) {
-    const layer = step(name, last);
-    applied.set(name, layer);
-    last = [layer];
-  }
+  let last: Applied[] = [];
+  for (const name of [...names.filter((name) => layers[name].present !== false), ...leave]) last = [step(name, last)];
   return last[0]!;
 }
 

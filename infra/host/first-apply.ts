@@ -13,9 +13,6 @@ import { routingTable } from "./routing/routing.ts";
 const sitesAs = (settings: Settings, text: (hook: SiteHook) => string): string =>
   sitesOf(settings).map(text).join(", ");
 
-const namesServed = (settings: Settings): string =>
-  ["hooks", ...servedSites(settings).map(({ hostname }) => hostname)].join(" and ");
-
 const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => string>> = {
   packages: (settings) => `installs what is missing of ${packagesOf(settings).join(", ")}`,
   "origin-key": () => "makes the origin certificate's private key, which stays on the host",
@@ -31,8 +28,10 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
   builder: (settings) => `installs the units that build ${sitesAs(settings, ({ name }) => name)}`,
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
   routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
-  proxy: (settings, { originPort }) =>
-    `starts an nginx of its own on port ${originPort} for ${namesServed(settings)}; another nginx stays as it is`,
+  proxy: (settings, { originPort }) => {
+    const served = ["hooks", ...servedSites(settings).map(({ hostname }) => hostname)].join(" and ");
+    return `starts an nginx of its own on port ${originPort} for ${served}; another nginx stays as it is`;
+  },
   firewall: (_, { originPort }) => `admits Cloudflare alone to TCP port ${originPort}; other ports stay as they are`,
   guard: () => `starts ${units.guardTimer}, which checks all of this every minute`,
   "client-ca": () => "has nginx trust the client certificate that Cloudflare presents, and no former one",

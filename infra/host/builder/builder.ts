@@ -1,6 +1,5 @@
 /** Layer 9, the builder: for each site, what takes requests, runs git and publishes, and what starts it. */
 import { shares } from "../../../service/builder/build/disk.ts";
-
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";

@@ -11,8 +11,8 @@ import { paths, units } from "../paths.ts";
 /** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
 export type Bundle = { readonly file: string; readonly sha256: string };
 
-const names = ["receiver", "builder", "reporter"] as const;
-export type Program = (typeof names)[number];
+export const programNames = ["receiver", "builder", "reporter"] as const;
+export type Program = (typeof programNames)[number];
 
 export const isNeeded = (program: Program, settings: Settings): boolean =>
   program === "receiver" || sitesOf(settings).some((hook) => program === "builder" || isReported(hook));
@@ -52,14 +52,14 @@ export async function buildProgram(program: Program): Promise<Bundle> {
 }
 
 export async function buildPrograms(settings: Settings): Promise<Bundles> {
-  const needed = names.filter((program) => isNeeded(program, settings));
+  const needed = programNames.filter((program) => isNeeded(program, settings));
   const built = await Promise.all(needed.map(async (program) => [program, await buildProgram(program)] as const));
   return Object.fromEntries(built);
 }
 
 export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">) {
   const { incoming, lib, [program]: path } = paths;
-  const installed = names.map((name) => paths[name]);
+  const installed = programNames.map((name) => paths[name]);
   const read = `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`;
   return layerOf(import.meta.url, `${program}-program`, {
     values: { program, path, sha256, running: running[program](settings), installed, incoming, lib },
