@@ -28,11 +28,8 @@ export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: 
 /** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
   try {
-    const answer = await runOnHost(host, probeScript(layers), probeTimeout);
-    return parseProbe(
-      answer,
-      layers.map(({ name }) => name),
-    );
+    const names = layers.map(({ name }) => name);
+    return parseProbe(await runOnHost(host, probeScript(layers), probeTimeout), names);
   } catch (error) {
     if (error instanceof UserError) throw new pulumi.RunError(error.message);
     throw new pulumi.RunError(`${host.name}: ${(error as Error).message}`);

@@ -44,14 +44,13 @@ restart_and_watch() {
   serves=$1
   shift
   systemctl reset-failed "$@" 2>/dev/null || :
-  begun=$(date +%s)
   systemctl restart "$@"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
     sleep 0.1
     for unit; do
       [ "$(systemctl show -p Result --value "$unit")" = success ] || {
         say "$unit does not stay up. Its last journal lines:"
-        journalctl -u "$unit" --since "@$begun" -n 10 -o cat --no-pager >&2
+        lines_of "$unit"
         exit 1
       }
     done

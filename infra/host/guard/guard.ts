@@ -22,6 +22,7 @@ export function mustReject(settings: Pick<Settings, "hooks">): string[] {
 }
 
 export function guardLayer(settings: Settings) {
+  const { firewall, routing } = units;
   const configuration = template(import.meta.url, "guard.conf", {
     program: guardScript,
     mustReject: mustReject(settings),
@@ -38,11 +39,7 @@ export function guardLayer(settings: Settings) {
       file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
       program(guardScript, textBeside(import.meta.url, "guard.sh")),
       file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
-      unitFile(import.meta.url, units.guard, {
-        program: guardScript,
-        firewall: units.firewall,
-        routing: units.routing,
-      }),
+      unitFile(import.meta.url, units.guard, { program: guardScript, firewall, routing }),
       unitFile(import.meta.url, units.guardTimer),
     ],
     facts: [

@@ -88,11 +88,7 @@ export function secretsLayer(settings: Settings) {
     // No globs: a credential is no rendered file. The unit that runs now still loads that of a hook that is gone, so the
     // receiver layer removes it once its unit no longer does; `retire` removes all of them.
     facts: [
-      {
-        name: `credentials in ${credentials}`,
-        read: "credential_modes",
-        want: modes.join("\n"),
-      },
+      { name: `credentials in ${credentials}`, read: "credential_modes", want: modes.join("\n") },
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
       { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },
     ],
