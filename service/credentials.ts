@@ -1,16 +1,15 @@
 /** A name is the file's on the host, the entry's in `Credentials` and, from the dot on, the unit's. No hook has a dot. */
-const kinds = { deployKey: "deploy-key", status: "status", notify: "notify" } as const;
+
+/** In LoadCredentialEncrypted= of a unit. systemd-creds binds a credential to this name. */
+export const loadedAs = { deployKey: "deploy-key", status: "status", notify: "notify" } as const;
 
 /** Deploy key, token for results, and the key that signs for `site.notify`, as `secrets.<hook>` names them. */
-export type CredentialKind = keyof typeof kinds;
-export const credentialKinds = Object.keys(kinds) as CredentialKind[];
+export type CredentialKind = keyof typeof loadedAs;
+export const credentialKinds = Object.keys(loadedAs) as CredentialKind[];
 
 /** Without a kind: the secrets that the git host signs with. */
 export const credentialOf = (hook: string, kind?: CredentialKind): string =>
-  kind === undefined ? hook : `${hook}.${kinds[kind]}`;
-
-/** In LoadCredentialEncrypted= of a unit. systemd-creds binds a credential to this name. */
-export const loadedAs = (kind: CredentialKind): string => kinds[kind];
+  kind === undefined ? hook : `${hook}.${loadedAs[kind]}`;
 
 /** Whether a name is that of a deploy key, which has several lines. */
-export const isDeployKey = (name: string): boolean => name.endsWith(`.${kinds.deployKey}`);
+export const isDeployKey = (name: string): boolean => name.endsWith(`.${loadedAs.deployKey}`);

@@ -23,7 +23,6 @@ export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string
   hooks.map(({ sources, ...hook }) => ({
     ...hook,
     ...(withStatus.includes(hook.name) && { setsStatus: true as const }),
-    published: published[hook.gitHost] !== undefined,
     sources: published[hook.gitHost] ?? tidy(sources ?? []),
   }));
 
@@ -52,7 +51,6 @@ export const namesOf = (settings: Pick<Settings, "hooks">, { hostname }: Pick<Ho
   ...servedSites(settings).map((site) => site.hostname),
 ];
 
-/** Sorted, without those of absent hosts. */
 export const hookHostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
   hosts
     .filter(({ state }) => state !== "absent")
@@ -74,12 +72,11 @@ export const isOutside = (hostname: string, zone: string): boolean =>
 type Endpoint = Pick<Host, "name" | "hostname" | "state">;
 type Named = { readonly hosts: readonly Endpoint[]; readonly hooks: readonly Pick<Hook, "name">[] };
 
-/** What the git host delivers to: one URL for each hook and host that is not absent. */
 export const webhookUrls = ({ hosts, hooks }: Named) =>
   hooks.flatMap(({ name: hook }) =>
-    hosts
-      .filter(({ state }) => state !== "absent")
-      .map((host) => ({ hook, host: host.name, url: `https://${host.hostname}${webhookPath(hook)}` })),
+    hosts.flatMap(({ name: host, hostname, state }) =>
+      state === "absent" ? [] : [{ hook, host, url: `https://${hostname}${webhookPath(hook)}` }],
+    ),
   );
 
 export const gitHostAt = (repository: string): GitHostName | undefined =>
@@ -124,8 +121,8 @@ function portsOf(names: readonly string[]): Map<string, number> {
 export function sourceSets({ hooks }: Pick<Settings, "hooks">): SourceSet[] {
   const grouped = [...Map.groupBy(hooks, ({ sources }) => sources.join(" ")).values()];
   const named = grouped.map((members) => {
-    const { published, gitHost, name, sources } = members[0]!;
-    return { name: published ? gitHost : name, cidrs: sources, hooks: members };
+    const { gitHost, name, sources } = members[0]!;
+    return { name: published[gitHost] ? gitHost : name, cidrs: sources, hooks: members };
   });
   const ports = portsOf(named.map(({ name }) => name));
   return named.map((set) => ({ ...set, port: ports.get(set.name)! }));

@@ -45,9 +45,6 @@ export function found(value: unknown): string {
   return `is ${JSON.stringify(shown.length > 80 ? `${shown.slice(0, 80)}…` : shown)}`;
 }
 
-const keyOf = (steps: readonly unknown[], at: string): string =>
-  (at + steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("")).replace(/^\./, "");
-
 const partAt = (schema: Schema, steps: readonly unknown[]): Schema =>
   steps.reduce<Schema>((parent, step) => {
     const child = parent.item ?? parent.value ?? parent.entries?.[String(step)];
@@ -63,7 +60,8 @@ const similar = (key: string, known: readonly string[]): string | undefined =>
 
 function toFault(schema: Schema, issue: v.BaseIssue<unknown>, at: string, isSecret: boolean): Fault {
   const steps = (issue.path ?? []).map((step) => step.key);
-  const key = keyOf(steps, at);
+  const path = steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`)).join("");
+  const key = (at + path).replace(/^\./, "");
   if (issue.expected === "never") {
     if (at === "" && steps.length === 1 && /[.[]/.test(key))
       return {

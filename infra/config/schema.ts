@@ -250,17 +250,15 @@ type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : 
 export type Config = Frozen<v.InferOutput<typeof shape>>;
 export type Placed<T> = T & { readonly at: string };
 /** What fits of a configuration: the shapes of the others have faults of their own. An unknown zone is "". */
-export type Parts = Omit<Config, "hosts" | "hooks"> & {
+export type Parts = Pick<Config, "zone" | "edge"> & {
   readonly hosts: readonly Placed<Host>[];
   readonly hooks: readonly Placed<Config["hooks"][number]>[];
 };
 export type Edge = Config["edge"];
 export type Plan = Edge["plan"];
 export type Host = Config["hosts"][number];
-export type Limits = Config["limits"];
 
 export type Hook = Omit<Config["hooks"][number], "sources"> & {
-  readonly published: boolean; // whether the git host publishes its ranges
   readonly sources: readonly string[]; // CIDRs that may deliver: sorted, without overlaps, never empty
   readonly setsStatus?: true; // whether `secrets.<hook>.status` is given: the result of a build is set on its commit
 };

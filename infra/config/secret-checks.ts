@@ -16,7 +16,6 @@ function writtenHook(hook: unknown) {
   return {
     name: v.is(hookName, name) ? name : undefined,
     gitHost: knownGitHost(gitHost),
-    keys: knownGitHost(gitHost)?.keys,
     // undefined where the repository has a fault of its own.
     needsDeployKey: site === undefined ? false : isFit ? repositoryOf(repository).ssh : undefined,
     hasSite: site !== undefined,
@@ -44,8 +43,8 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
       key,
       says: `is plain text beside encrypted secrets. Make a new secret, and run: ${store(key)}`,
     })),
-    ...hooks.flatMap(({ name, keys }) => {
-      const fault = `is missing. Run: ${newSecret(`secrets.${name}.current`, keys)}`;
+    ...hooks.flatMap(({ name, gitHost }) => {
+      const fault = `is missing. Run: ${newSecret(`secrets.${name}.current`, gitHost?.keys)}`;
       return faultsOf(`secrets.${name}`, { [fault]: name !== undefined && !Object.hasOwn(secrets, name) });
     }),
     ...entries.flatMap(([name, entry]) => {
@@ -59,27 +58,23 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
         }),
         ...checkShape(hookSecrets, entry, key, true).faults.map((fault) =>
           fault.key === `${key}.current`
-            ? { ...fault, says: `${fault.says} Run: ${newSecret(fault.key, hook?.keys)}` }
+            ? { ...fault, says: `${fault.says} Run: ${newSecret(fault.key, hook?.gitHost?.keys)}` }
             : fault,
         ),
-        ...Object.entries({ current, previous }).flatMap(([which, value]) =>
-          keyFaults(`${key}.${which}`, value, hook?.keys),
-        ),
+        ...keyFaults(`${key}.current`, current, hook?.gitHost?.keys),
+        ...keyFaults(`${key}.previous`, previous, hook?.gitHost?.keys),
         ...faultsOf(`${key}.previous`, {
           "equals current. Remove it: the rotation is over.": typeof current === "string" && current === previous,
         }),
         ...deployKeyFaults(`${key}.deployKey`, deployKey, hook?.needsDeployKey),
-        ...(hook === undefined ? [] : reportFaults(key, hook, { status, notify })),
+        ...(hook === undefined ? [] : reportFaults(key, hook, status, notify)),
       ];
     }),
   ];
 }
 
-function reportFaults(
-  key: string,
-  { gitHost, hasSite, url }: ReturnType<typeof writtenHook>,
-  { status, notify }: { readonly status: unknown; readonly notify: unknown },
-): Fault[] {
+function reportFaults(key: string, hook: ReturnType<typeof writtenHook>, status: unknown, notify: unknown): Fault[] {
+  const { gitHost, hasSite, url } = hook;
   return [
     ...faultsOf(`${key}.status`, {
       "is set, but the hook has no site, so that no build has a result. Remove it.": status !== undefined && !hasSite,

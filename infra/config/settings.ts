@@ -13,7 +13,7 @@ import { type HookSecrets, type Parts, type Placed, type Settings, shape } from 
 import { secretFaults } from "./secret-checks.ts";
 
 export type { GitHostName } from "../../service/git-hosts/index.ts";
-export type { Edge, Hook, Host, Limits, Plan, Settings, Site } from "./schema.ts";
+export type { Edge, Hook, Host, Plan, Settings, Site } from "./schema.ts";
 
 const namespace = "pushgate:";
 const token = "cloudflare:apiToken";
@@ -52,9 +52,7 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   const entries = Object.entries(secrets as Record<string, HookSecrets>);
   const credentials = entries.flatMap(([hook, { current, previous, ...others }]) => [
     [credentialOf(hook), previous === undefined ? [current] : [current, previous]],
-    ...credentialKinds
-      .filter((kind) => others[kind] !== undefined)
-      .map((kind) => [credentialOf(hook, kind), [others[kind]!]]),
+    ...credentialKinds.flatMap((kind) => (others[kind] ? [[credentialOf(hook, kind), [others[kind]]]] : [])),
   ]);
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
   return { settings: settled(output, withStatus), secrets: Object.fromEntries(credentials) as Credentials };
@@ -62,7 +60,7 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
 
 /** The parts whose shapes fit, so that a wrong shape hides no fault between them. */
 function partsOf(config: Record<string, unknown>): Parts {
-  const { zone, edge, hosts, hooks, limits } = shape.entries;
+  const { zone, edge, hosts, hooks } = shape.entries;
   const placed = <T extends v.GenericSchema<unknown, object>>(item: T, key: "hosts" | "hooks") =>
     (Array.isArray(config[key]) ? config[key] : []).flatMap((entry, i): Placed<v.InferOutput<T>>[] => {
       const { success, output } = v.safeParse(item, entry);
@@ -73,7 +71,6 @@ function partsOf(config: Record<string, unknown>): Parts {
     edge: v.is(edge, config.edge) ? v.parse(edge, config.edge) : v.parse(edge, { plan: "free" }),
     hosts: placed(hosts.pipe[0].item, "hosts"),
     hooks: placed(hooks.pipe[0].item, "hooks"),
-    limits: v.parse(limits, undefined),
   };
 }
 

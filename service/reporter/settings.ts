@@ -15,13 +15,11 @@ export const reporterShape = v.object({
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
   status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
-  /** `site.notify`. */
   notify: v.exactOptional(url),
 });
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
 
-/** `secrets`: the git host's token, and the key that signs what goes to `site.notify`. */
 export type Reporter = Readonly<{ settings: ReporterSettings; secrets: { status?: string; notify?: string } }>;
 
 export const readReporter = (env: Environment = environment): Reporter =>
@@ -29,7 +27,7 @@ export const readReporter = (env: Environment = environment): Reporter =>
     const settings = readShape(reporterShape, env, report);
     const read = (kind: "status" | "notify") => {
       if (settings?.[kind] === undefined) return {};
-      const name = loadedAs(kind);
+      const name = loadedAs[kind];
       const text = readCredential(join(env.CREDENTIALS_DIRECTORY ?? "", name), name, report)?.trim();
       if (text === undefined) return {};
       // It becomes part of a header.

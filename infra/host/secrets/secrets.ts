@@ -16,7 +16,7 @@ import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 export const loadCredential = (hook: string, kind?: (typeof credentialKinds)[number]): string =>
-  `LoadCredentialEncrypted=${kind === undefined ? hook : loadedAs(kind)}:${paths.credentials}/${credentialOf(hook, kind)}`;
+  `LoadCredentialEncrypted=${kind === undefined ? hook : loadedAs[kind]}:${paths.credentials}/${credentialOf(hook, kind)}`;
 
 /** Sorted names of all files in the folder of the credentials: the entries of `Credentials` that there must be. */
 export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>

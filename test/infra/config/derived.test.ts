@@ -66,7 +66,7 @@ describe("hosts and sites", () => {
   });
 
   test("a self-hosted git host without sources has none", () => {
-    const { sources: _, published: __, ...hook } = { ...docs };
+    const { sources: _, ...hook } = { ...docs };
     expect(settled({ ...example, hooks: [hook] } as Parameters<typeof settled>[0]).hooks[0]!.sources).toEqual([]);
   });
 });

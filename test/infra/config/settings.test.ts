@@ -29,7 +29,7 @@ const real = { "cloudflare:baseUrl": undefined };
 test("the smallest configuration gets every default", () => {
   const { settings } = parseSettings(stackConfig({ ...fits, "pushgate:limits": undefined }), () => true);
   expect(settings.hosts[0]).toEqual({ ...host, sudo: false, originPort: 8443, state: "present" });
-  expect(settings.hooks[0]).toMatchObject({ published: true, sources: networks.githubHooks.cidrs });
+  expect(settings.hooks[0]).toMatchObject({ sources: networks.githubHooks.cidrs });
   expect(settings.limits.bodyBytes).toBe(5 << 20);
 });
 

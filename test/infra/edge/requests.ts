@@ -7,7 +7,6 @@ import { parseCidr } from "cidr-tools";
 import type { GitHostName, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
-import { gitHosts as known } from "../../../service/git-hosts/index.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { example, serving } from "../../fixtures.ts";
 
@@ -57,7 +56,7 @@ export const everyGitHost: Settings = serving(
     ...example,
     hooks: gitHosts.map((gitHost): Hook => {
       const [name, sources] = senders[gitHost];
-      return { ...example.hooks[0]!, name, gitHost, sources, published: known[gitHost].publishedPort !== undefined };
+      return { ...example.hooks[0]!, name, gitHost, sources };
     }),
   },
   { hostname: siteName },

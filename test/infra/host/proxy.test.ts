@@ -42,7 +42,7 @@ describe("the rendered text", () => {
   });
 
   test("a hook's name with hyphens gives a name that nginx accepts for a variable", () => {
-    const hooks = example.hooks.map((hook) => (hook.published ? hook : { ...hook, name: "our-own-docs" }));
+    const hooks = example.hooks.map((hook) => (hook.gitHost === "github" ? hook : { ...hook, name: "our-own-docs" }));
     const text = renderProxy({ ...example, hooks }, exampleHost);
     expect(text).toContain("geo $remote_addr $pushgate_from_our_own_docs {");
     expect(text).toContain("/webhook/our-own-docs $pushgate_from_our_own_docs;");
