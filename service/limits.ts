@@ -16,10 +16,7 @@ export const receiverLimits = v.strictObject({
 
 export type ReceiverLimits = Readonly<v.InferOutput<typeof receiverLimits>>;
 
-/**
- * Bytes that one body, the open bodies of one source (four of the largest, or 32 of the largest push seen, 457 kB), and those of
- * all sources (as many as four, 80 MiB where a body may have 5) may hold.
- */
+/** Bytes that bodies may hold: one, those of a source (32 of the largest push seen: 16 MiB), those of all sources. */
 export function openBytes({ bodyBytes: ofBody }: ReceiverLimits): Record<"ofBody" | "ofSource" | "ofAll", number> {
   const ofSource = Math.max(4 * ofBody, 16 << 20);
   return { ofBody, ofSource, ofAll: 4 * ofSource };

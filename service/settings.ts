@@ -4,7 +4,6 @@ import * as v from "valibot";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The only place in `service` that reads it. */
 export const environment: Environment = process.env;
 
 export class SettingsFault extends Error {
@@ -49,11 +48,8 @@ export const readCredential = (file: string, name: string, report: Report): stri
   readText(file, `the unit's LoadCredentialEncrypted=${name} provides it`, report);
 
 /** The settings of PUSHGATE_SETTINGS. Shapes admit unknown keys: an older bundle must start with a newer file. */
-export function readShape<S extends v.GenericSchema>(
-  shape: S,
-  { PUSHGATE_SETTINGS: file }: Environment,
-  report: Report,
-) {
+export function readShape<S extends v.GenericSchema>(shape: S, env: Environment, report: Report) {
+  const file = env.PUSHGATE_SETTINGS;
   if (!file)
     return report(
       "PUSHGATE_SETTINGS is not set. Start the program by its unit, whose Environment= line names the file.",

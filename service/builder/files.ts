@@ -12,6 +12,7 @@ import {
   opendirSync,
   openSync,
   readdirSync,
+  readFileSync,
   renameSync,
   rmdirSync,
   unlinkSync,
@@ -79,6 +80,15 @@ export function ifThere<T>(look: () => T): T | undefined {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;
+  }
+}
+
+/** undefined where the file is not there, or holds no JSON. */
+export function readJson(path: string) {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
   }
 }
 

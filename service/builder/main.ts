@@ -1,7 +1,6 @@
 /**
  * The builder: works as long as markers are pending, and ends. Exits 78 (EX_CONFIG) on faulty settings, and 69
  * (EX_UNAVAILABLE) where the egress table does not limit its account: root loads it, and systemd starts the next builder.
- * With the word `ended` it reports how systemd ended the builder before.
  */
 import { isConfined } from "../confined.ts";
 import { start } from "../settings.ts";

@@ -6,7 +6,6 @@ import { printable } from "../printable.ts";
 import { moveAside, namesIn, reading, remove, withFile, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
-  /** The git host's API, or the URL of `site.notify`. */
   to: v.picklist(["status", "notify"]),
   /** null where a build failed before its commit was known. */
   commit: v.nullable(v.pipe(v.string(), v.regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/))),

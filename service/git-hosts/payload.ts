@@ -38,21 +38,18 @@ export function decide(form: Payload | undefined, headers: Headers, body: Buffer
     payload = parseShallow(body, form?.levels);
   } catch {}
   if (!isObject(payload)) return { fault: "the body is not a JSON object" };
-  if (!form) return { push: { ref: `refs/heads/${branch}`, before: null, after: null } };
+  const ref = `refs/heads/${branch}`;
+  if (!form) return { push: { ref, before: null, after: null } };
   const event = String(headers[form.header] ?? "missing");
   if (event === form.ping) return { ignored: "ping" };
   if (!form.push.includes(event)) return { ignored: `event ${quoted(event)} is not a push` };
-  return decideChanges(form.changes(payload), branch);
-}
-
-/** A git host that sends several changes in one push sends each ref once. */
-function decideChanges(changes: readonly Change[], branch: string): Decision {
-  // A tag can have the branch's name: only the whole ref distinguishes them.
-  const own = changes.find(({ ref }) => ref === `refs/heads/${branch}`);
+  const changes = form.changes(payload);
+  // A tag can have the branch's name: only the whole ref distinguishes them. One push has each ref once.
+  const own = changes.find((change) => change.ref === ref);
   if (!own) return ignoredRefs(changes, branch);
   const after = commit(own.after);
   if (own.deleted === true || /^0+$/.test(String(after))) return { ignored: `deletion of ${branch}` };
-  return { push: { ref: `refs/heads/${branch}`, before: commit(own.before), after } };
+  return { push: { ref, before: commit(own.before), after } };
 }
 
 /** A SHA-1 or SHA-256 commit id, else null, so that no other text of a payload becomes an argument of git. */

@@ -26,7 +26,6 @@ const reasons: Readonly<Record<number, string>> = {
 };
 const otherReason = "other";
 
-/** What each metric is: a counter where its name ends with `_total`, else a gauge. */
 const metrics = {
   deliveries_accepted_total: "Deliveries that the receiver spooled (202).",
   deliveries_ignored_total:
@@ -95,7 +94,6 @@ export function createMetrics({ spool, hooks }: Pick<ReceiverSettings, "spool" |
       else add(rejected.get(hook), reasons[status] ?? otherReason);
     },
     collect,
-    /** Serves on each descriptor: listening sockets that systemd passed. */
     async serve(descriptors: readonly number[]): Promise<void> {
       const servers = descriptors.map((fd) => createMetricsServer(collect).listen({ fd }));
       await Promise.all(servers.map((server) => once(server, "listening")));

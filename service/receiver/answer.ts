@@ -24,16 +24,11 @@ export const rejections: Readonly<Record<number, Rendered>> = Object.fromEntries
   Object.entries(STATUS_CODES).map(([code, status = ""]) => [code, rendered({ status })]),
 );
 
-/** The git host's id where it can be a file's name, else a random one. No signature covers it. */
-function deliveryId({ headers }: IncomingMessage): string {
-  const id = headers[markedBy(headers)?.deliveryHeader ?? ""];
-  return typeof id === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(id) ? id : randomUUID();
-}
-
 export type Exchange = ReturnType<typeof openExchange>;
 
 /** `linger`: the most bytes of an unread body that are discarded after the answer. */
 export function openExchange(req: IncomingMessage, res: ServerResponse, journal: Journal, linger: number) {
+  const id = req.headers[markedBy(req.headers)?.deliveryHeader ?? ""];
   let recorded = false;
   const record = (status: number, reason: string) => {
     const { delivery, hook, source, overBudget } = exchange;
@@ -44,8 +39,7 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
   const send = (status: number, reason: string, { text, headers: always }: Rendered, more: Headers = []): void => {
     record(status, reason);
     const headers = [...always, ...more];
-    // In the next phase of the event loop: after the write of the journal, and after Node has parsed a body that came
-    // together with its headers.
+    // In the event loop's next phase: after the journal's write, and after Node has parsed a body that came at once.
     setImmediate(() => {
       if (req.complete) return void res.writeHead(status, headers).end(text);
       // Without `Connection: close` Node would read the whole rest of a rejected body, to reach the next request.
@@ -55,7 +49,8 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
   };
   const exchange = {
     started: performance.now(),
-    delivery: deliveryId(req),
+    /** The git host's id where it can be a file's name, else a random one. No signature covers it. */
+    delivery: typeof id === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(id) ? id : randomUUID(),
     /** nginx connects from the real client's address: no header has to be trusted. */
     source: req.socket.remoteAddress ?? null,
     hook: null as string | null,

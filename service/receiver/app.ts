@@ -22,7 +22,6 @@ export type Parts = {
   readonly journal: Journal;
 };
 
-/** Results of earlier checks, in `res.locals`. */
 type Checked = { exchange: Exchange; hook: ReceiverHook; gitHost: GitHost; body: Buffer; push: Push };
 type Response = ServerResponse & { locals: Checked };
 type Check = (req: IncomingMessage, res: Response, next: (error?: unknown) => void) => unknown;

@@ -11,7 +11,6 @@ import { absolute, hookName, text, whole } from "../shapes.ts";
 const secretLength = 32;
 
 const hook = v.object({
-  /** The last segment of the path that the git host delivers to. */
   name: hookName,
   gitHost: v.picklist(gitHostNames),
   branch: text,

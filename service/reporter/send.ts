@@ -10,7 +10,6 @@ export type Channel = {
   readonly host: string;
   /** Appears in no text of the journal, also where the recipient repeats it. */
   readonly secret: string;
-  /** undefined where there is nothing to send. */
   readonly postOf: (report: Report) => Post | undefined;
 };
 

@@ -36,7 +36,7 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
     // If the connection fails, this builder exits, and systemd ends the generator with it.
     stop(generator.socket, () => process.exit(1));
   });
-  const built = await bySocket(generator, limits.seconds, () => over !== undefined).finally(unwatch);
+  const built = await bySocket(settings, () => over !== undefined).finally(unwatch);
   if (over) throw over;
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits));
   return built.printed;
@@ -48,12 +48,10 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
   const stat = ifThere(() => lstatSync(inSource));
   if (stat && !stat.isFile()) throw rejected(`${statsName} in the repository is no file. Remove it.`);
   if (stat && stat.size > 0) writeAnew(stats, readFileSync(inSource));
-  else if (!ifThere(() => lstatSync(stats))) writeAnew(stats, noStats);
+  else if (!ifThere(() => lstatSync(stats))) writeAnew(stats, '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n');
   // The unit mounts the stats over this file. An empty one is the builder's, as the generator never writes one.
   if (!stat) writeFileSync(inSource, "", { flag: "wx" });
 }
-
-const noStats = '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n';
 
 function writeAnew(path: string, text: Buffer | string): void {
   remove(path);
@@ -79,12 +77,9 @@ export function removeAsRoot({ generator }: BuilderSettings, { work }: Places): 
 
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
 
-async function bySocket(
-  { socket, result }: BuilderSettings["generator"],
-  seconds: number,
-  isStopped: () => boolean,
-): Promise<Build> {
-  const until = Date.now() + (seconds + slack) * 1000;
+async function bySocket({ generator, limits }: BuilderSettings, isStopped: () => boolean): Promise<Build> {
+  const { socket, result } = generator;
+  const until = Date.now() + (limits.seconds + slack) * 1000;
   let busy = false;
   for (;;) {
     const { first, output } = await listen(socket, until - Date.now(), busy);

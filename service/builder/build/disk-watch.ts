@@ -22,8 +22,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
     stop();
     end(setback);
   };
-  // The generator's /tmp and /var/tmp are folders of the host's own. Where another program has filled them, a build may go
-  // on.
+  // The generator's /tmp and /var/tmp are the host's own. Where another program has filled them, a build may go on.
   const disks = [places.site, "/tmp", "/var/tmp"].flatMap((path) => {
     const { free, reserve } = freeOf(path) ?? {};
     if (!free || !reserve) return [];

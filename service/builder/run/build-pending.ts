@@ -1,14 +1,11 @@
-/**
- * The builder's loop: it takes all markers, runs, writes the result, and only then removes them. After a failed run it
- * pauses; before a long pause it parks its markers and ends (decision 031).
- */
+/** The builder's loop: it takes all markers, runs, writes the result, and only then removes them (decision 031). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, setAside } from "../build/build.ts";
 import { uptime } from "../clock.ts";
 import type { Places } from "../places.ts";
 import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
-import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
+import { arrived, park, removeDone, runsOnce, take } from "./markers.ts";
 import { type Failing, type Pauses, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
@@ -39,13 +36,15 @@ export async function buildPending(
   }
   while (await mayRun()) {
     const { markers, faults, warnings, left } = take(places);
-    const batch = next(markers);
+    // A rollback runs alone, before the others and once: root reads its result.
+    const rollback = markers.find(runsOnce);
+    const batch = rollback ? [rollback] : markers;
     if (batch.length === 0 && faults.length === 0) return true;
 
     const run = batch.length > 0 ? await runOnce(context, batch) : cannotTake(faults);
     run.last.warnings.push(...warnings);
     const good = isGood(run.last);
-    const once = batch.some(runsOnce);
+    const once = rollback !== undefined;
     const before = failing;
     if (good) failing = undefined;
     else if (!once) failing = stillFailing(failing, pause);
@@ -64,13 +63,6 @@ export async function buildPending(
   return false;
 }
 
-/** A rollback runs alone, before the others and once: root reads its result. */
-function next(markers: readonly Marker[]): readonly Marker[] {
-  const first = markers.find(({ kind }) => kind === "rollback");
-  return first ? [first] : markers;
-}
-
-/** Waits until the time is up or a new marker came. */
 async function rest(places: Places, milliseconds: number, least: number, left?: ReadonlySet<string>): Promise<void> {
   const until = uptime() + milliseconds;
   await sleep(Math.max(0, Math.min(least, milliseconds)));
@@ -80,7 +72,6 @@ async function rest(places: Places, milliseconds: number, least: number, left?: 
 const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
   new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
-/** Writes the result into status.json, and returns the journal's line. */
 function record({ places, settings: { hook } }: BuildContext, run: Run, failing: Failing | undefined): RunLine {
   const { last } = run;
   try {

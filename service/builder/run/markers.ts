@@ -30,7 +30,6 @@ const mostNamed = 10;
 /** Keys of entries that cannot be removed, such as mount points: they request one build, not one after the other. */
 const stuck = new Set<string>();
 
-/** Without names that have a leading dot. */
 function* entriesOf(folder: string): Generator<FoundFile> {
   for (const name of eachName(folder)) {
     if (name[0] === 0x2e) continue;
@@ -102,16 +101,12 @@ export function arrived({ spool, requests, rootRequests }: Places, left: Readonl
 /** Removes an entry of any kind; a folder with files in it gets a name that counts no more. Returns why that fails. */
 function discard({ path, folder, name, key }: FoundFile, warnings: string[] = []): string | undefined {
   const shown = `${folder}/${printable(name, 100)}`;
-  let aside: string | undefined;
-  const move = (from: Buffer) => {
-    aside = moveAside(folder, from);
-  };
   let code: string | undefined;
-  for (const way of [unlinkSync, rmdirSync, move])
+  for (const way of [unlinkSync, rmdirSync, (from: Buffer) => moveAside(folder, from)])
     try {
-      way(path);
+      const aside = way(path);
       stuck.delete(key);
-      if (aside !== undefined && warnings.length < 5)
+      if (aside && warnings.length < 5)
         warnings.push(`${shown} is a folder with files in it, and is ${aside} now. Remove it.`);
       return undefined;
     } catch (error) {
@@ -137,7 +132,6 @@ const noted = ({ parked, taken }: Places): string[] => {
   return [...new Set(text.split("\n").filter((name) => name !== ""))];
 };
 
-/** The file is on the disk when this returns. */
 function write(file: string, names: readonly string[]): void {
   const deliveries = names.filter(isDelivery).slice(0, mostNoted);
   const requests = names.filter((name) => !isDelivery(name)).slice(0, mostNoted);

@@ -6,10 +6,7 @@ export type Failing = { readonly since: string; readonly attempts: number; reado
 
 export type Pauses = ReturnType<typeof pausesOf>;
 
-/**
- * Milliseconds. The first pause doubles up to `rests`, the longest that a builder waits for; then it ends, until the tick of
- * site.reconcileMinutes or a marker. Not even a marker makes a pause shorter than `least`.
- */
+/** Milliseconds. A builder waits no longer than `rests` (decision 031), and no marker shortens a pause below `least`. */
 export const pausesOf = ({ reconcileMinutes }: Pick<BuilderSettings, "reconcileMinutes">) => ({
   first: 5_000,
   rests: 45_000,

@@ -1,7 +1,6 @@
 /** What the reporter is to send of a run (decision 027). What cannot be written is a warning of the run. */
-import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
-import { writeWhole } from "../files.ts";
+import { readJson, writeWhole } from "../files.ts";
 import { add, type Report } from "../outbox.ts";
 import type { Places } from "../places.ts";
 import type { BuilderSettings } from "../settings.ts";
@@ -66,13 +65,7 @@ function set({ settings: { reports }, places }: Given, result: Result): void {
 
 const now = (): string => new Date().toISOString();
 
-function reported({ reported }: Places): Result | undefined {
-  try {
-    return JSON.parse(readFileSync(reported, "utf8"));
-  } catch {
-    return undefined;
-  }
-}
+const reported = ({ reported }: Places): Result | undefined => readJson(reported);
 
 function attempt({ settings }: Given, run: Run, work: () => void): void {
   if (settings.reports === undefined) return;

@@ -1,8 +1,7 @@
 /** status.json, for people and for the status command: what is published, and the result of the last run. */
-import { readFileSync } from "node:fs";
 import { type Builds, type Result, results } from "../../metrics/builds.ts";
 import { uptime } from "../clock.ts";
-import { writeWhole } from "../files.ts";
+import { readJson, writeWhole } from "../files.ts";
 import { heldHead, type Places } from "../places.ts";
 import { currentRelease, deployed, type Manifest, readManifest, releases } from "../release/releases.ts";
 import type { Failing } from "./pauses.ts";
@@ -93,10 +92,4 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
   writeWhole(places.status, `${JSON.stringify(status, null, 2)}\n`);
 }
 
-export function readStatus(places: Places): Status | undefined {
-  try {
-    return JSON.parse(readFileSync(places.status, "utf8"));
-  } catch {
-    return undefined;
-  }
-}
+export const readStatus = ({ status }: Places): Status | undefined => readJson(status);

@@ -9,7 +9,6 @@ import { pausesOf, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 
-/** undefined where nothing was pending. */
 export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): RunLine | undefined {
   const { hook } = settings;
   const markers = pending(places);

@@ -20,7 +20,6 @@ export type Known = {
   readonly held: string | null;
   readonly requested: boolean;
   readonly scheduled: boolean;
-  /** Why the published release was built from other folders than those of the configuration. */
   readonly moved: string | undefined;
   /** Paths in which the published release differs from what was built. */
   readonly tampered: readonly string[];
@@ -52,13 +51,7 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   return undefined;
 }
 
-/** `content`: the folders of the repository that hold the content. */
-export function planBy(
-  changes: Changes,
-  patterns: readonly string[],
-  head: string,
-  content: readonly string[] = [],
-): Plan {
+export function planBy(changes: Changes, patterns: readonly string[], head: string, content: readonly string[]): Plan {
   if ("unknown" in changes) return { commit: head, reason: changes.unknown };
   // A folder's name may have any character, a pattern only some.
   const isContent = (path: string) => content.some((folder) => folder === "" || isUnder(path, folder));

@@ -91,7 +91,6 @@ export async function admit({ git, settings: { limits } }: BuildContext, commit:
 
 export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
 
-/** The paths in which two commits differ, or why they are unknown. */
 export async function changes({ git }: BuildContext, from: string, to: string): Promise<Changes> {
   // Both at once: each takes 5 ms, most of it the start of a process.
   const [ancestor, diff] = await Promise.all([

@@ -12,7 +12,6 @@ export type Api = {
   readonly status?: StatusApi; // absent where it takes no results of builds
 };
 
-/** Where a person makes a token, and its least permission. */
 type Token = { readonly tokenPage: string; readonly permission: string };
 
 export type WebhookApi = Token & {
@@ -105,7 +104,6 @@ export function webhookRequests({ base, webhooks }: Api, repository: Repository)
   };
 }
 
-/** The request that sets the result of a build, with the token in its headers; undefined where the API takes none. */
 export function statusRequest(api: Api | undefined, repository: Repository, result: BuildResult, token: string) {
   if (api?.status === undefined) return undefined;
   const { path, body, longest = 255 } = api.status;

@@ -16,7 +16,7 @@ describe("a source is", () => {
     ["an IPv6 /64", "2a0a:a440:1:2:3:4:5:6", "2a0a:a440:1:2::/64"],
     ["the same /64, another address", "2a0a:a440:1:2::9", "2a0a:a440:1:2::/64"],
     ["another /64", "2a0a:a440:1:3::9", "2a0a:a440:1:3::/64"],
-    ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80:0:0:0::/64"],
+    ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80::/64"],
     ["unknown after the connection has ended", undefined, "unknown"],
   ])("%s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
 });

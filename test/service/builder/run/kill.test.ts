@@ -171,8 +171,8 @@ test("without the late removal of markers a kill loses a push", async () => {
   ] as const;
   const early = [
     "build-pending.ts",
-    "const batch = next(markers);",
-    "const batch = next(markers);\n    removeDone(places, batch);",
+    "const batch = rollback ? [rollback] : markers;",
+    "const batch = rollback ? [rollback] : markers;\n    removeDone(places, batch);",
   ] as const;
   const died = async (program: string) => {
     const child = start(site, program);

@@ -190,11 +190,7 @@ describe("what a member puts into the folder of requests", () => {
 
   test("it would fail the builder again and again, without another name for it", async () => {
     tricks["a folder with files"]!();
-    const bundle = await bundledBuilder(site.folder, [
-      "markers.ts",
-      "aside = moveAside(folder, from)",
-      "rmdirSync(from)",
-    ]);
+    const bundle = await bundledBuilder(site.folder, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
     const { last, failing } = await finish(site, start(site, bundle));
     expect(failing).toMatchObject({ attempts: 1 });
     expect(last.reason).toBe(`${at("x")} cannot be removed (ENOTEMPTY). Remove it.`);
@@ -202,11 +198,7 @@ describe("what a member puts into the folder of requests", () => {
 
   test("a folder that stays requests one build, not one after the other, and delays no delivery", async () => {
     tricks["a folder with files"]!();
-    const bundle = await bundledBuilder(site.folder, [
-      "markers.ts",
-      "aside = moveAside(folder, from)",
-      "rmdirSync(from)",
-    ]);
+    const bundle = await bundledBuilder(site.folder, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
     site.deliver();
     const child = start(site, bundle);
     let said = "";

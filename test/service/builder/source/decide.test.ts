@@ -37,7 +37,7 @@ test("each default pattern has a path in this test", () => {
 
 test.each(Object.entries(kinds))("%s: a change of %s starts a build", (pattern, path) => {
   expect(relevant([path], [pattern])).toEqual([path]);
-  expect(planBy({ paths: ["README.md", path] }, buildPaths, "b".repeat(40))).toMatchObject({
+  expect(planBy({ paths: ["README.md", path] }, buildPaths, "b".repeat(40), [])).toMatchObject({
     commit: "b".repeat(40),
     reason: `changed: ${path}`,
   });
@@ -134,7 +134,7 @@ describe("decided without the repository", () => {
   });
 
   test("unknown changes start a build", () => {
-    expect(planBy({ unknown: "the history was rewritten" }, buildPaths, b)).toEqual({
+    expect(planBy({ unknown: "the history was rewritten" }, buildPaths, b, [])).toEqual({
       commit: b,
       reason: "the history was rewritten",
     });
@@ -142,10 +142,10 @@ describe("decided without the repository", () => {
 
   test("a plan without a build names the changed paths", () => {
     const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
-    expect(planBy({ paths: many }, buildPaths, b)).toEqual({
+    expect(planBy({ paths: many }, buildPaths, b, [])).toEqual({
       commit: null,
       reason: expect.stringMatching(/^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing of site\.paths$/),
     });
-    expect(planBy({ paths: [] }, buildPaths, b).reason).toBe("bbbbbbbbbbbb changes no file");
+    expect(planBy({ paths: [] }, buildPaths, b, []).reason).toBe("bbbbbbbbbbbb changes no file");
   });
 });
