@@ -46,6 +46,7 @@ const exampleFault = (address: string, isReal: boolean) => ({
 
 function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] {
   const { at: key, hostname, originPort, address, address6 } = host;
+  const outside = isOutside(hostname, zone);
   return [
     ...Object.entries({ address, ...(address6 !== undefined && { address6 }) }).flatMap(([name, address]) =>
       faultsOf(`${key}.${name}`, {
@@ -61,10 +62,7 @@ function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] 
     ...faultsOf(`${key}.hostname`, {
       [`is "${zone}", the zone itself: Cloudflare would block all but hooks. Use another name, such as hooks.${zone}.`]:
         hostname === zone,
-      [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]: isOutside(
-        hostname,
-        zone,
-      ),
+      [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]: outside,
     }),
     ...faultsOf(`${key}.originPort`, {
       "is 22, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.": originPort === 22,
@@ -105,12 +103,10 @@ function sourceFaults(source: string, key: string, isReal: boolean): Fault[] {
   // If nginx lost its proxy_bind, the receiver would then admit every visitor.
   if (overlapCidr([loopback.v4range, loopback.v6], source))
     return [{ key, says: `is "${source}", which covers the host itself. Use the git host's own address.` }];
+  const proxied = isIn("cloudflare", source);
   return faultsOf(key, {
     ...exampleFault(source, isReal),
-    [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]: isIn(
-      "cloudflare",
-      source,
-    ),
+    [`is "${source}", which overlaps Cloudflare's ranges. Use the git host's address, not its proxy's.`]: proxied,
     [`is "${source}", which the internet does not route, and deliveries come through Cloudflare. Use the git host's public address.`]:
       isIn("notPublic", source),
   });

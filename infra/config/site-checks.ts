@@ -84,13 +84,12 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
     }),
     ...Object.entries(folders).flatMap(([name, path]) => {
       const overlapped = sites.find(({ site }) => overlap(path, site.webRoot));
+      const isFile = /\.(html?|txt|xml)$/i.test(name);
       return faultsOf(`${key}.folders.${name}`, {
         ...ownFolder(path),
         "has a name that is no part of a URL. Use letters from A to Z, digits and . _ -, such as downloads.":
           !/^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/.test(name),
-        "has the name of a file that builds make. Use another name, such as downloads.": /\.(html?|txt|xml)$/i.test(
-          name,
-        ),
+        "has the name of a file that builds make. Use another name, such as downloads.": isFile,
         [`is "${path}", which overlaps ${overlapped?.key}.webRoot. Use a folder beside it.`]: overlapped !== undefined,
       });
     }),
@@ -131,18 +130,15 @@ export function servingFaults({ zone, hosts, hooks }: Pick<Parts, "zone" | "host
   // A site's hostname leads to all hosts, and Cloudflare uses one port for a hostname.
   const [first, ...others] = hosts.filter(({ state }) => state !== "absent");
   return [
-    ...sites.flatMap((site) => {
-      const { key, hostname } = site;
+    ...sites.flatMap(({ key, hostname }) => {
+      const outside = isOutside(hostname, zone);
       const host = hosts.find((other) => other.hostname === hostname);
       const before = sites.find((other) => other.hostname === hostname)!;
       return faultsOf(key, {
-        [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]: isOutside(
-          hostname,
-          zone,
-        ),
+        [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as www.${zone}.`]: outside,
         [`is "${hostname}", as is ${host?.at}.hostname, where all but hooks is blocked. Use another name.`]:
           host !== undefined,
-        [`repeats ${before.key}, "${hostname}". Use a hostname for each site.`]: before !== site,
+        [`repeats ${before.key}, "${hostname}". Use a hostname for each site.`]: before.key !== key,
       });
     }),
     ...faultsOf("hooks", {

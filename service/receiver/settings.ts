@@ -7,8 +7,7 @@ import { receiverLimits } from "../limits.ts";
 import { type Environment, environment, type Report, readCredential, readShape, withFaults } from "../settings.ts";
 import { absolute, hookName, text, whole } from "../shapes.ts";
 
-/** Characters: 32 of base64 are 192 bits. The stack configuration requires as many. */
-const secretLength = 32;
+const secretLength = 32; // characters, as the stack configuration requires
 
 const hook = v.object({
   name: hookName,
