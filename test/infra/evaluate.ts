@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
+import { quote } from "../../infra/apply/shell.ts";
 import type { Resource } from "../../infra/cli/stack/live-objects.ts";
 import type { RawConfig } from "../../infra/config/settings.ts";
 import { stackConfig } from "../fixtures.ts";
@@ -111,17 +112,12 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
   pulumi.runtime.setAllConfig({ ...config }, [...(world.secretKeys ?? ["pushgate:secrets", "cloudflare:apiToken"])]);
   // The program itself sends no request here: it has no token of its own, and the provider's calls are mocked.
   process.env.CLOUDFLARE_API_TOKEN = "of-the-provider";
-  // A fake ssh: each host's answer is a file with the target's name.
+  // A fake ssh: a shell alone, as the demo also runs where no other program is.
   const folder = mkdtempSync(join(tmpdir(), "pushgate-evaluate-"));
-  for (const { ssh } of JSON.parse(config["pushgate:hosts"] ?? "[]") as { ssh: string }[])
-    writeFileSync(join(folder, ssh), world.probe?.(ssh) ?? bareHost());
-  writeFileSync(
-    join(folder, "ssh"),
-    `#!/bin/sh\ncat >/dev/null\nfor last; do target=$host host=$last; done\ncat "${folder}/$target"\n`,
-    {
-      mode: 0o755,
-    },
-  );
+  const targets = (JSON.parse(config["pushgate:hosts"] ?? "[]") as { ssh: string }[]).map(({ ssh }) => ssh);
+  const answers = targets.map((ssh) => `${quote(ssh)}) printf %s ${quote(world.probe?.(ssh) ?? bareHost())} ;;`);
+  const script = ["#!/bin/sh", "for last; do target=$before before=$last; done", "case $target in", ...answers, "esac"];
+  writeFileSync(join(folder, "ssh"), `${script.join("\n")}\n`, { mode: 0o755 });
   const { PATH } = process.env;
   process.env.PATH = `${folder}:${PATH}`;
   // vitest finds the line of a failed test with this function, which the program removes.
