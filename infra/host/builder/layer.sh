@@ -70,11 +70,7 @@ retire() {
 not_active() { # target that starts them while it is enabled, units
   target=$1 found=
   shift
-  states=$(systemctl is-active "$@" | paste -sd ' ' -)
-  for unit; do
-    [ "${states%% *}" = active ] || found="$found $unit"
-    states=${states#* }
-  done
+  for unit; do systemctl is-active --quiet "$unit" || found="$found $unit"; done
   systemctl is-enabled --quiet "$target" || found=
   echo "${found:-none}"
 }
