@@ -81,7 +81,7 @@ probe() { # state folder
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
   printf '{"pushgate":1,"rows":[\n'
   # The facts wait in the pipe until the long rows are written.
-  { system_facts && facts && wait; } | {
+  { system_facts; facts; wait; } | {
     layers
     [ -z "$declared" ] || declared_files
     listeners

@@ -52,7 +52,9 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   const entries = Object.entries(secrets as Record<string, HookSecrets>);
   const credentials = entries.flatMap(([hook, { current, previous, ...others }]) => [
     [credentialOf(hook), previous === undefined ? [current] : [current, previous]],
-    ...credentialKinds.flatMap((kind) => (others[kind] ? [[credentialOf(hook, kind), [others[kind]]]] : [])),
+    ...credentialKinds.flatMap((kind) =>
+      others[kind] === undefined ? [] : [[credentialOf(hook, kind), [others[kind]]]],
+    ),
   ]);
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
   return { settings: settled(output, withStatus), secrets: Object.fromEntries(credentials) as Credentials };

@@ -34,6 +34,7 @@ export async function readPresented(zoneId: string, hostnames: readonly string[]
   return new Map((await Promise.all(hostnames.map(read))).flat());
 }
 
+/** Cloudflare still lists a deleted association or certificate. */
 const isDeleted = (status: string | undefined): boolean => /delet/.test(status ?? "");
 
 /** The difference in words; undefined if Cloudflare presents this certificate, or has no association yet. */

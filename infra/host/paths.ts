@@ -100,6 +100,10 @@ export const units = {
   stopSocket: (hook: string) => `pushgate-stop-${hook}.socket`,
 } as const;
 
+/** Fits the names of these units, with `*` for each instance. */
+export const oneOf = (names: readonly string[]): RegExp =>
+  new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);
+
 /** Static, because the receiver passes files to the builder's account. */
 export const receiverUser = "pushgate-receiver";
 export const nginxUser = "pushgate-nginx";

@@ -12,7 +12,7 @@ export function sourceOf(address: string | null): string {
   // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/64`)}/64`;
+  return `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0])}/64`;
 }
 
 export type Limiter = ReturnType<typeof createLimiter>;

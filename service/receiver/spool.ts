@@ -19,6 +19,7 @@ export const mostWaiting = 10_000;
 export function openSpool(folder: string, hooks: readonly string[], most = mostWaiting, recount = 1_000) {
   const waiting = new Map(hooks.map((hook) => [hook, { files: tidied(join(folder, hook), most), counted: -recount }]));
 
+  /** Fails with the disk's error or with SpoolFault. */
   return async (entry: Spooled): Promise<void> => {
     const place = join(folder, entry.hook);
     const known = waiting.get(entry.hook)!;

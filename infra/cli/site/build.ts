@@ -1,5 +1,4 @@
 /** Requests of root to a site's builder, and what it reports of them. */
-
 import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
 import { paths, units } from "../../host/paths.ts";

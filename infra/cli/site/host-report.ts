@@ -3,9 +3,8 @@ import * as v from "valibot";
 import { printable, printableLines } from "../../../service/printable.ts";
 import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
-import { paths, units } from "../../host/paths.ts";
+import { oneOf, paths, units } from "../../host/paths.ts";
 import { UserError } from "../../user-error.ts";
-import { oneOf } from "./logs.ts";
 
 const text = v.pipe(v.string(), v.transform(printable));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));

@@ -3,7 +3,7 @@ import { Argument, Option } from "commander";
 import { printable } from "../../../service/printable.ts";
 import { followOnHost, runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { scriptBeside, variables } from "../../apply/shell.ts";
-import { nginxLogs, units } from "../../host/paths.ts";
+import { nginxLogs, oneOf, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
 import { orUserError, UserError } from "../../user-error.ts";
 import { all, command, type Options, ofStack, targets, valued } from "../command.ts";
@@ -15,9 +15,6 @@ const journals = {
   builder: [units.build("*"), units.generator("*", "*"), units.agent("*"), units.report("*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
-/** Fits the names of these units, with `*` for each instance. */
-export const oneOf = (names: readonly string[]): RegExp =>
-  new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);
 const ofUnits = Object.entries(journals).map(([source, names]) => [source, oneOf(names)] as const);
 const sources = ["receiver", "builder", "nginx", "guard"] as const;
 type Source = (typeof sources)[number];

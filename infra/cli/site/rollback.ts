@@ -1,5 +1,4 @@
 /** Publishes a kept release again, after the builder has verified it. Every host is read before the first one changes. */
-
 import type { Target } from "../../apply/run-on-host.ts";
 import { UserError } from "../../user-error.ts";
 import { all, command, confirmHosts, type Options, ofStack, siteNamed, targets } from "../command.ts";

@@ -1,5 +1,4 @@
 /** Prints the state of each hook on each host: the published release, the last result, and the work that waits. */
-
 import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack, targets } from "../command.ts";
 import { type Declared, type Host, readStack } from "../stack.ts";

@@ -1,5 +1,4 @@
 /** `pulumi preview` as an audit. Where a git host's token is in the environment, it compares the webhooks, too. */
-
 import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";

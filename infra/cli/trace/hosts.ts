@@ -1,5 +1,4 @@
 /** What the hosts' logs hold of a delivery, and what the hosts report of themselves, by one connection to each. */
-
 import { runOnHost } from "../../apply/run-on-host.ts";
 import { attempts, doubted, objectIn } from "../../trace/attempts.ts";
 import { type Evidence, type HostState, isFull } from "../../trace/evidence.ts";

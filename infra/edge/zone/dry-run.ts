@@ -55,6 +55,7 @@ type ApiRule = Rule & { readonly version: unknown; readonly last_updated: unknow
 const asSent = ({ actionParameters, ...rule }: Rule): Rule =>
   ({ ...rule, ...(actionParameters && { action_parameters: actionParameters }) }) as Rule;
 
+/** The zone's own rules are sent as the API returned them, so that a rejection is about pushgate's. */
 async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly Rule[], zone: LiveZone) {
   const { id, name: title, description } = zone.phases[name];
   const { phase, permission, name: what } = phases[name];
@@ -96,6 +97,7 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
   return (await Promise.all(faults)).flat();
 }
 
+/** Throws CloudflareError, in previews only. A zone that is as declared costs three small reads. */
 export async function tryOut(access: CloudflareAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
   if (!pulumi.runtime.isDryRun()) return;
   if (access === undefined)

@@ -134,8 +134,7 @@ retire() {
 
 # Facts; $1 is a socket's unit.
 socket_state() {
-  live=$(systemctl show -p ActiveState -p ControlGroup "$1" | sort | sed 's/^[^=]*=//' | paste -sd ' ')
-  echo "$(systemctl is-enabled "$1") ${live%% *} in ${live#* }"
+  echo "$(systemctl is-enabled "$1") $(systemctl is-active "$1") in $(systemctl show -p ControlGroup --value "$1")"
 }
 
 bound() {
