@@ -59,7 +59,7 @@ serve() ( # hook, web root
   sync "$notes/.$hook.new"
   mv -fT -- "$notes/.$hook.new" "$notes/$hook"
   ln -sfT -- "$sites/$hook/current" "$root"
-  systemctl enable --quiet --no-reload --now "$(of_site "$siteTarget" "$hook")"
+  systemctl enable --quiet --now "$(of_site "$siteTarget" "$hook")"
   # A new site is built at once, not when its timer elapses.
   [ "$is_new" = no ] || systemctl start --no-block "$(of_site "$reconcile" "$hook")"
 )

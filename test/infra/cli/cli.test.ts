@@ -194,6 +194,8 @@ describe("rollback", () => {
     const names = (object: object) =>
       spawnSync("sh", ["-c", `request=build; ${pattern}`], { input: JSON.stringify(object, null, 2) }).status === 0;
     expect(names({ hook: "build", last: { trigger: ["tick"] } })).toBe(false);
+    expect(names({ hook: "build", last: { trigger: ["tick"], milliseconds: { build: 1, publish: 2 } } })).toBe(false);
+    expect(names({ hook: "build", last: { trigger: ["build", "tick"] } })).toBe(true);
     expect(names({ hook: "build", last: { trigger: ["tick", "request of uid 0 (build)"] } })).toBe(true);
   });
 
