@@ -68,7 +68,7 @@ function goCandidates(): string[] {
 }
 
 /** The first `go` that is new enough by itself, so that it downloads no other toolchain. */
-function findGo(): string {
+export function findGo(): string {
   const seen: string[] = [];
   for (const go of goCandidates()) {
     const env = { ...process.env, GOTOOLCHAIN: "local" };
