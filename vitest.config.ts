@@ -6,10 +6,20 @@ keepCompiled();
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    // The suites on hosts need root and minutes: `npm run test:host`. Most files under the engine take minutes too:
-    // `npm run test:engine`.
-    exclude: ["test/hosts/**", ...long],
+    projects: [
+      // `npm test`. The suites on hosts need root and minutes: `npm run test:host`. Most files under the engine take
+      // minutes too: `npm run test:engine`.
+      {
+        extends: true,
+        test: {
+          name: "quick",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/**/*.slow.test.ts", "test/hosts/**", ...long],
+        },
+      },
+      // `npm run test:slow`: what only time shows.
+      { extends: true, test: { name: "slow", include: ["test/**/*.slow.test.ts"] } },
+    ],
     reporters: ["default", "./test/reporter.ts"],
     // Many tests wait for a process or a timeout and not for a core. The default of one worker on two cores takes twice
     // as long.

@@ -12,7 +12,8 @@ const steps: [name: string, command: string, ...args: string[]][] = [
   ["types", "tsc"],
   ["words", "node", "test/prose.ts"],
 ];
-if (process.argv[2] !== "check") steps.push(["tests", "vitest", "run", "--update=none", ...process.argv.slice(2)]);
+if (process.argv[2] !== "check")
+  steps.push(["tests", "vitest", "run", "--project=quick", "--update=none", ...process.argv.slice(2)]);
 
 for (const [name, command, ...args] of steps) {
   const started = performance.now();

@@ -436,7 +436,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a replay that publishes an old commit",
-    "test/service/builder/run/replays.test.ts",
+    "test/service/builder/run/replays.slow.test.ts",
     "the replay of an old delivery after a newer push",
   ],
   [
@@ -507,7 +507,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "a cache of deliveries that grows",
-    "test/service/receiver/replays.test.ts",
+    "test/service/receiver/replays.slow.test.ts",
     "1,000 replays of one delivery are one spool entry",
   ],
   [

@@ -1,4 +1,4 @@
-/** The functions of the clone by themselves, with the real git. repository.test.ts and bounds.test.ts have whole runs. */
+/** The functions of the clone by themselves, with the real git. repository.test.ts and bounds.slow.test.ts have whole runs. */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
