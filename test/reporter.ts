@@ -1,6 +1,6 @@
 /**
- * The end of the output of `npm test`: skipped tests and the command that installs what they need, one line for each
- * failure (.ci/run repeats these at its end), then `N passed, N failed, N skipped`. With NO_SKIPS=1 a skip counts as a
+ * The end of the output of `npm test`: the seconds of each folder, skipped tests and the command that installs what they
+ * need, one line for each failure (.ci/run repeats these at its end), then `N passed, N failed, N skipped`. With NO_SKIPS=1 a skip counts as a
  * failure, for hosts that must run everything.
  */
 import { writeFileSync } from "node:fs";
@@ -15,6 +15,18 @@ function onOneLine(message: string): string {
   return line.length <= 1_500 ? line : `${line.slice(0, 300)} ... ${line.slice(-1_200)}`;
 }
 
+/** Folders with the seconds that a worker spent on their files. Several workers run at once. */
+function secondsOf(modules: readonly TestModule[]): [folder: string, seconds: number][] {
+  const seconds = new Map<string, number>();
+  for (const module of modules) {
+    const folder = module.relativeModuleId.split("/").slice(0, -1).slice(0, 3).join("/");
+    const { duration, collectDuration, environmentSetupDuration, prepareDuration, setupDuration } = module.diagnostic();
+    const all = duration + collectDuration + environmentSetupDuration + prepareDuration + setupDuration;
+    seconds.set(folder, (seconds.get(folder) ?? 0) + all / 1_000);
+  }
+  return [...seconds].sort(([, a], [, b]) => b - a);
+}
+
 export default class Summary implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
@@ -23,6 +35,11 @@ export default class Summary implements Reporter {
     // A file that fails to load runs no test. It counts as one failure.
     const broken = modules.filter((module) => module.state() === "failed" && module.errors().length > 0);
     const noSkips = process.env.NO_SKIPS === "1";
+    const folders = secondsOf(modules);
+    if (folders.length > 1) {
+      console.log("\nseconds of a worker, by folder:");
+      for (const [folder, seconds] of folders) console.log(`${seconds.toFixed(1).padStart(7)} ${folder}`);
+    }
 
     const reasons = new Map<string, string[]>();
     for (const test of skipped) {
