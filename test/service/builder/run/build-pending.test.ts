@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { releases } from "../../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../../service/builder/run/build-pending.ts";
-import { pending, take } from "../../../../service/builder/run/markers.ts";
+import { pending } from "../../../../service/builder/run/markers.ts";
 import { type Pauses, pausesOf } from "../../../../service/builder/run/pauses.ts";
 import type { RunLine } from "../../../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -177,47 +177,6 @@ describe("a run", () => {
       });
       expect([pending(site.places), at(parked)]).toEqual([[], []]);
     });
-
-    test("it stays where it cannot take a marker, as the .path unit would start the next builder at once", async () => {
-      const stuck = join(site.places.taken, "in the way");
-      mkdirSync(stuck, { recursive: true });
-      site.deliver();
-      let over = false;
-      const runs = buildPending(contextOf(site), () => {}, { ...pauses, longest: 1_500 }, always).then(() => {
-        over = true;
-      });
-      await expect.poll(() => site.status().failing?.attempts, { timeout: 20_000 }).toBe(2);
-      expect([over, existsSync(site.places.parked)]).toEqual([false, false]);
-      rmSync(site.places.taken, { recursive: true });
-      await runs;
-      expect(pending(site.places)).toEqual([]);
-    });
-
-    test("a builder after one that was killed ends, too, and leaves the .path unit nothing to see", async () => {
-      site.deliver();
-      site.tick();
-      take(site.places);
-      writeFileSync(site.places.paused, `${new Date(Date.now() + 60_000).toISOString()}\n`);
-      expect(await buildPending(contextOf(site), () => {}, pauses, always)).toBe(true);
-      expect([at(site.places.parked), at(site.places.taken), readdirSync(site.places.rootRequests)]).toEqual([
-        ["delivery delivery-1", "tick"],
-        ...[[], []],
-      ]);
-    });
-  });
-
-  test("a builder rests until the time that the end of the one before it has set", async () => {
-    site.deliver();
-    take(site.places);
-    const until = Date.now() + 1_500;
-    writeFileSync(site.places.paused, `${new Date(until).toISOString()}\n`);
-    let ran = 0;
-    const journal = () => {
-      ran = Date.now();
-    };
-    await buildPending(contextOf(site), journal, { first: 300, rests: 30_000, longest: 30_000, least: 50 }, always);
-    expect(ran).toBeGreaterThanOrEqual(until - 1);
-    expect(ran).toBeLessThan(until + 10_000);
   });
 
   test("a run reports how long each of its steps took, and notes the commit that is checked out", async () => {
@@ -284,14 +243,6 @@ describe("a run", () => {
       [],
       `${site.builder.settings.spool} is missing. Run systemd-tmpfiles --create, which makes it. And 1 more.`,
     ]);
-  });
-
-  test("the builder tries again after pauses that grow", async () => {
-    const entries = await failing(3, { first: 300, rests: 30_000, longest: 30_000, least: 50 });
-    expect(entries.map(({ result }) => result)).toEqual(["failed", "failed", "failed", "published"]);
-    expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, 3, undefined]);
-    const [, second, third, fourth] = entries.map(({ since }) => since);
-    expect([second! > 300, third! > 600, fourth! > 1_200, fourth! < 25_000]).toEqual([true, true, true, true]);
   });
 
   test("a new marker cuts a pause short, and not below the shortest", async () => {

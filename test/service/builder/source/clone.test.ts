@@ -1,10 +1,10 @@
 /** The functions of the clone by themselves, with the real git. repository.test.ts and bounds.slow.test.ts have whole runs. */
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
+
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { measure } from "../../../../service/builder/build/disk.ts";
+
 import { gitOf } from "../../../../service/builder/source/git.ts";
 import {
   admit,
@@ -13,7 +13,6 @@ import {
   checkOut,
   fetchHead,
   lastHead,
-  pruneClone,
   removeHalfCheckout,
 } from "../../../../service/builder/source/repository.ts";
 import { type Bench, contextOf, gitAfter, onCopies, timers } from "../harness.ts";
@@ -25,7 +24,6 @@ onCopies(2, (copy) => {
   site = copy;
 });
 const clone = (...path: string[]) => join(site.places.clone, ...path);
-const has = (commit: string) => spawnSync("git", ["-C", clone(), "cat-file", "-e", `${commit}^{commit}`]).status === 0;
 const refs = () =>
   spawnSync("git", ["-C", clone(), "for-each-ref", "--format=%(refname)"], { encoding: "utf8" })
     .stdout.trim()
@@ -216,63 +214,5 @@ describe("the changes between two commits", () => {
     expect(await changes(withCommand(command, script), head, head)).toEqual({
       unknown: unknown.replace("$", head.slice(0, 12)),
     });
-  });
-});
-
-describe("what forced pushes left in the clone", () => {
-  const kept = (commit: string | null) => `refs/pushgate/kept/${commit}`;
-  const ofReleases = () => site.status().releases.map(({ commit }) => kept(commit));
-  const size = async () => (await measure(clone(".git"))).bytes;
-  /** Fetches a commit without a parent and with this many bytes. */
-  async function forced(bytes: number): Promise<string> {
-    site.repository.rewrite({ ...siteFiles(2), "static/large.bin": randomBytes(bytes) });
-    return fetchHead(contextOf(site));
-  }
-
-  test("goes above the size of a release; the releases' commits stay, and those of former releases go", async () => {
-    const former = await forced(MiB);
-    const first = site.repository.prepare({ "a.txt": "another former release" }, null);
-    site.repository.point(first);
-    await fetchHead(contextOf(site));
-    for (const commit of [former, first]) spawnSync("git", ["-C", clone(), "update-ref", kept(commit), commit]);
-    const last = await forced(1_000);
-    await pruneClone(withLimit(await size()));
-    expect([has(former), has(first)]).toEqual([true, true]);
-    expect(refs()).toEqual([kept(former), kept(first), "refs/pushgate/head"].toSorted());
-
-    await pruneClone(withLimit((await size()) - 1));
-    expect([has(former), has(first), has(last)]).toEqual([false, false, true]);
-    expect(refs()).toEqual([...ofReleases(), "refs/pushgate/head"].toSorted());
-    expect(ofReleases()).toHaveLength(2);
-    for (const { commit } of site.status().releases) expect(has(commit!)).toBe(true);
-    expect(await size()).toBeLessThan(MiB);
-  });
-
-  test("stays where it is less than a fifth", async () => {
-    const former = await forced(MiB / 8);
-    await forced(4 * MiB);
-    await pruneClone(withLimit(1));
-    expect(has(former)).toBe(true);
-    await forced(1_000);
-    await pruneClone(withLimit(1));
-    expect(has(former)).toBe(false);
-  });
-
-  test("stays where git cannot measure it", async () => {
-    const former = await forced(MiB);
-    await forced(1_000);
-    const at = withCommand("rev-list", "exit 1");
-    await pruneClone({ ...at, settings: withLimit(1).settings });
-    expect(has(former)).toBe(true);
-  });
-
-  test("goes where manifests cannot be read", async () => {
-    // Before the first call of git, whose watch on the disk reads them, and once.
-    for (const { id } of site.status().releases) writeFileSync(site.places.manifest(id), "{");
-    const former = await forced(MiB);
-    await forced(1_000);
-    await pruneClone(withLimit(1));
-    expect(has(former)).toBe(false);
-    expect(refs()).toEqual(["refs/pushgate/head"]);
   });
 });

@@ -2,18 +2,18 @@
  * The ssh of a fetch on a host whose owner has configured ssh for other programs, and against a hostile server: each
  * option of git.ts has an attack here that gets further without it.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Builder } from "../../../../service/builder/settings.ts";
-import { environment } from "../../../../service/builder/source/git.ts";
+
 import { Repository } from "../../../fakes/git-repository.ts";
 import { cannotBuild } from "../harness.ts";
 import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
-import { type Changes, changed, gitWith } from "./git-lines.ts";
+import { type Changes, gitWith } from "./git-lines.ts";
 
 const sshd = "/usr/sbin/sshd";
 const noServer = existsSync(sshd) ? undefined : "sshd not installed: apt-get install openssh-server";
@@ -146,20 +146,6 @@ describe("the host's configuration", () => {
     expect(await look({}, builder("no agent"))).toMatch(/Permission denied \(publickey/);
     expect(await look({ IdentityFile: undefined }, builder("no agent"))).toBe("");
   });
-
-  test("ssh rejects an unknown host key also at a terminal, and would wait for an answer there", () => {
-    writeFileSync(at("pinned"), "");
-    const asked = (changes: Changes) => {
-      const { GIT_SSH_COMMAND: command } = changed(environment(builder()), changes);
-      const words = `${command} -p ${server.port} ${userInfo().username}@127.0.0.1`;
-      return spawnSync("script", ["-qec", words, "/dev/null"], { input: "no\n", encoding: "utf8", timeout: 10_000 })
-        .stdout;
-    };
-    const strict = asked({});
-    expect(strict).toMatch(/Host key verification failed/);
-    expect(strict).not.toMatch(/continue connecting/);
-    expect(asked({ StrictHostKeyChecking: undefined })).toMatch(/Are you sure you want to continue connecting/);
-  });
 });
 
 describe("a hostile server", () => {
@@ -174,29 +160,5 @@ describe("a hostile server", () => {
   test("its greeting is not part of git's error, and would be without the line", async () => {
     expect(await look({}, builder("no agent"))).not.toContain("the words of the git host");
     expect(await look({ LogLevel: undefined }, builder("no agent"))).toContain("the words of the git host");
-  });
-
-  test("a server that says nothing, at once or in the middle, is left, and would be waited for", async () => {
-    const silent: Server = createServer(() => {});
-    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-    const mute = builder("agent", (silent.address() as { port: number }).port);
-    const hang = `restrict,command="echo $PPID >>${at("stopped")}; kill -STOP $PPID; sleep 60"`;
-    writeFileSync(at("authorized_keys"), `${hang} ${publicKey("deploy")}\n`);
-    const said = await Promise.all([
-      look({ ConnectTimeout: "1" }, mute),
-      look({ ConnectTimeout: undefined }, mute, 6),
-      look({ ServerAliveInterval: "1" }),
-      look({ ServerAliveInterval: undefined }, builder(), 6),
-    ]);
-    silent.close();
-    const stopped = readFileSync(at("stopped"), "utf8").trim().split("\n");
-    for (const pid of stopped) process.kill(Number(pid), "SIGKILL");
-    expect(stopped).toHaveLength(2);
-    expect(said).toEqual([
-      expect.stringMatching(/timed out/i),
-      "late",
-      expect.stringMatching(/Could not read from remote repository/),
-      "late",
-    ]);
   });
 });
