@@ -14,7 +14,6 @@ import {
   daemonLayer,
   type Files,
   type ShellHost,
-  stampOf,
   stamps,
 } from "./shell-host.ts";
 
@@ -40,30 +39,6 @@ describe("an interrupted apply", () => {
     expect(await ended).toBe(1);
     expect(stderr).toMatch(/failed at: (being stopped|activate)[\s\S]*the former files are back/);
     expect(asDeclared(host, before, true, [])).toBe(true);
-  });
-
-  test("a kill at any step leaves no half-written file, preview reports it, and the next apply repairs it", {
-    timeout: 120_000,
-  }, () => {
-    let killed = 0;
-    for (let nth = 1; ; nth++) {
-      using host = appliedHost();
-      const layer = daemonLayer(host, after);
-      const wanted = reconcile(layer, host.see(layer));
-      const ran = host.killedApply(host.script(layer, wanted.stamp), nth);
-      if (ran.status === 0) break;
-      killed++;
-      const one = readFileSync(join(host.etc, "pg-one"), "utf8");
-      expect(["one\n", "1\n"]).toContain(one);
-      const again = reconcile(layer, host.see(layer));
-      // In sync only if every other step was done; the host's stamp is then the new one.
-      if (again.inSync) expect(stampOf(host)).toBe(wanted.stamp);
-      expect(host.apply(layer, again.stamp)).toMatchObject({ status: 0 });
-      expect(asDeclared(host, after, true, [])).toBe(true);
-      expect(host.tree().join("\n")).not.toContain("pushgate-new");
-      expect(existsSync(join(host.state, "pending/daemon"))).toBe(false);
-    }
-    expect(killed).toBeGreaterThan(15);
   });
 
   const unobserved = (host: ShellHost, files: Files): HostLayer => ({

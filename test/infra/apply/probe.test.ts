@@ -1,6 +1,6 @@
 /** probe.sh with the real shell: its rows, hostile output, and texts that are cut on the way. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -127,20 +127,6 @@ describe("facts", () => {
     expect(facts[6]?.output).toHaveLength(2047);
     expect(facts[9]?.output).toBe("y".repeat(2048));
     expect(facts.slice(10, 12).map((fact) => fact?.output)).toEqual(["a\\u0022,b", "a\\"]);
-  });
-
-  test("the probe ends the facts of a layer after 15 seconds, and reports those before and of other layers", () => {
-    using host = new ShellHost();
-    const pid = join(host.etc, "pid");
-    const stubborn = `sh -c 'trap "" TERM; echo $$ >${pid}; while :; do sleep 1; done'`;
-    const slow = { ...probed(host, ["echo before", stubborn, "echo after"]), name: "slow" };
-    const killed = { ...probed(host, ["echo before", "kill -9 $$", "echo after"]), name: "killed" };
-    const { layers } = host.report([slow, killed, probed(host, ["echo other"])]);
-    for (const { facts } of [layers.slow!, layers.killed!]) expect(facts).toEqual([{ output: "before", status: 0 }]);
-    expect(layers.x?.facts).toEqual([{ output: "other", status: 0 }]);
-    // What has ended has no command line any more.
-    const line = `/proc/${readFileSync(pid, "utf8").trim()}/cmdline`;
-    expect(existsSync(line) ? readFileSync(line, "utf8") : "").toBe("");
   });
 
   test("a layer with hundreds of facts is read by several shells, each text short enough for one argument", () => {

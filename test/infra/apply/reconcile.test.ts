@@ -297,15 +297,12 @@ describe("unified", () => {
   });
 });
 
-test("reconcile misses no drift, and converges, in 300 random manual changes, program changes and kills", {
-  timeout: 600_000,
-}, async () => {
+// reconcile.slow.test.ts walks ten times as long.
+test("reconcile misses no drift, and converges, in 30 random manual changes, program changes and kills", async () => {
   const walked = nothingWalked();
   await fc.assert(
     fc.property(actions(30), (steps) => walk(steps, walked)),
-    { seed: 20_261_121, numRuns: 20 },
+    { seed: 20_261_121, numRuns: 3 },
   );
-  console.log(`walked: ${JSON.stringify(walked)}`);
-  expect(walked.steps).toBeGreaterThanOrEqual(300);
-  expect(Math.min(walked.killed, walked.rejected, walked.rolledBack)).toBeGreaterThan(0);
+  expect(walked.steps).toBeGreaterThanOrEqual(30);
 });
