@@ -36,29 +36,31 @@ const adopted = async (name: string) => {
   return (await Promise.all(found)).map(({ id, notes = [] }) => [id?.split("/")[1], ...notes]);
 };
 
-test("adopt finds each host's own record of a site", async () => {
-  live(siteHostname, "203.0.113.11", "203.0.113.10");
-  expect(await adopted(siteHostname)).toEqual([["203.0.113.10"], ["203.0.113.11"]]);
-});
-
-test("adopt leaves a site's record that leads elsewhere, and names it once", async () => {
-  live(siteHostname, "203.0.113.80", "203.0.113.11");
-  expect(await adopted(siteHostname)).toEqual([
-    [undefined, expect.stringMatching(/^also leads to 203\.0\.113\.80, .* share of visitors: remove it$/)],
-    ["203.0.113.11"],
-  ]);
-});
-
-test("adopt takes over one record of a hook's name, wherever it leads", async () => {
-  live(exampleHost.hostname, "198.51.100.7", "198.51.100.8");
-  expect(await adopted(exampleHost.hostname)).toEqual([
-    ["198.51.100.7", expect.stringMatching(/^also leads to 198\.51\.100\.8, .* share of deliveries: remove it$/)],
-  ]);
+const name = exampleHost.hostname;
+const elsewhere = (to: string, whose: string) =>
+  expect.stringMatching(new RegExp(`^also leads to ${to.replaceAll(".", "\\.")}, .* share of ${whose}: remove it$`));
+test.each<[string, string, string[], unknown[]]>([
+  ["each host's own of a site", siteHostname, ["203.0.113.11", "203.0.113.10"], [["203.0.113.10"], ["203.0.113.11"]]],
+  [
+    "none of a site that leads elsewhere, and names it once",
+    siteHostname,
+    ["203.0.113.80", "203.0.113.11"],
+    [[undefined, elsewhere("203.0.113.80", "visitors")], ["203.0.113.11"]],
+  ],
+  [
+    "one of a hook's name, wherever it leads",
+    name,
+    ["198.51.100.7", "198.51.100.8"],
+    [["198.51.100.7", elsewhere("198.51.100.8", "deliveries")]],
+  ],
+])("of the records adopt takes %s", async (_, name, contents, taken) => {
+  live(name, ...contents);
+  expect(await adopted(name)).toEqual(taken);
 });
 
 test("adopt takes over no record of another type", async () => {
-  liveOf("CNAME", exampleHost.hostname, "hooks.example.net");
-  expect(await adopted(exampleHost.hostname)).toEqual([[undefined]]);
+  liveOf("CNAME", name, "hooks.example.net");
+  expect(await adopted(name)).toEqual([[undefined]]);
 });
 
 /** The object's id as the import file has it, what it is, and the notes. */

@@ -101,8 +101,20 @@ test("a configuration that cannot be read: the command goes on without the event
 });
 
 test.each([
-  ["pushgate's own", { ruleId: "aa11" }, "certain", ["not declared"], 'pushgate\'s own rule "pushgate: nothing else" aa11'],
-  ["unknown to the zone", { ruleId: "cc33", description: "of the account" }, "likely", ["not declared", "custom rule"], 'from the rule "of the account" cc33.'],
+  [
+    "pushgate's own",
+    { ruleId: "aa11" },
+    "certain",
+    ["not declared"],
+    'pushgate\'s own rule "pushgate: nothing else" aa11',
+  ],
+  [
+    "unknown to the zone",
+    { ruleId: "cc33", description: "of the account" },
+    "likely",
+    ["not declared", "custom rule"],
+    'from the rule "of the account" cc33.',
+  ],
 ])("a rule that is %s", async (_, event, certainty, names, rule) => {
   logged(event);
   expect(await traced()).toEqual({ certainty, names, text: expect.stringContaining(rule) });
