@@ -145,7 +145,7 @@ async function rebuild(chain: Chain): Promise<void> {
     say();
     return;
   }
-  const publishing = await startPublishing({ spool: receiver.spool("site") });
+  const publishing = await startPublishing(receiver.spool("site"));
   const push = async (what: string, files: Files, result: string, page: string): Promise<void> => {
     const commit = publishing.repository.push(files);
     const answered = await walk(chain, delivery());
