@@ -5,22 +5,12 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { keptByNpm } from "../../../../infra/cli/command.ts";
 import { logsScript, reader } from "../../../../infra/cli/site/logs.ts";
 import { lintShell, missing } from "../../host/namespace.ts";
-import { Hosts, status } from "../hosts.ts";
+import { ends, Hosts, hookOf, hostOf as host, status } from "../hosts.ts";
 
 const hosts = new Hosts();
 afterAll(() => hosts.remove());
 
-const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
-const host = (name: string) => ({
-  ...{ name, ssh: `root@${name}`, address: "192.0.2.1", hostname: `${name}-hooks.example.org` },
-});
-const hook = {
-  name: "site",
-  gitHost: "github",
-  repository: "https://github.com/example/site.git",
-  branch: "main",
-  site,
-};
+const hook = hookOf({ site: { webRoot: "/var/www/site", content: "/srv/content/site" } });
 const plain = { name: "docs", gitHost: "gitea", sources: ["192.0.2.7"], repository: hook.repository, branch: "main" };
 const current = "c".repeat(44);
 const former = "p".repeat(44);
@@ -112,9 +102,8 @@ describe("secret", () => {
   test("rotate changes nothing while a rotation lasts, and drop ends it", async () => {
     hosts.configure([host("web1")], [hook], { site: { current, previous: former } });
     const before = calls().length;
-    expect(await hosts.run("secret", "rotate", "site")).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining("Finish it first: npx pushgate secret drop site") },
-    });
+    const line = "Finish it first: npx pushgate secret drop site";
+    expect(await hosts.run("secret", "rotate", "site")).toMatchObject(ends(1, "", line));
     expect(calls().slice(before)).toEqual([]);
     rmSync(`${hosts.folder}/pulumi.log`);
     expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
@@ -127,24 +116,14 @@ describe("secret", () => {
 });
 
 describe("build", () => {
-  /** A builder that reports this result for the request. */
-  const reports = (result: string) => {
-    const json = JSON.stringify(
-      status({ last: { ...status().last, result, reason: "R", trigger: ["request of uid 0 (build)"] } }),
-    );
-    return `printf '%s' '${json}' >"$status.new" && mv "$status.new" "$status" && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"`;
-  };
-
-  test("requests a build on one host, and waits for its result", async () => {
-    hosts.add("web1", { builder: reports("published") });
-    const { code, stdout, stderr } = await hosts.run("build", "site", "--host", "web1");
-    expect([code, stdout, stderr]).toEqual([0, "web1: published: R\n", ""]);
-  });
-
-  test("a build that fails is exit status 1, with the reason", async () => {
-    hosts.add("web1", { builder: reports("failed") });
-    const { code, stderr } = await hosts.run("build", "site", "--host", "web1");
-    expect([code, stderr]).toEqual([1, "pushgate: web1: failed: R\n"]);
+  test.each([
+    ["published", 0, "web1: published: R\n", ""],
+    ["failed", 1, "", "pushgate: web1: failed: R\n"],
+  ])("requests a build on one host, and waits for its result: %s", async (result, code, stdout, stderr) => {
+    const last = { ...status().last, result, reason: "R", trigger: ["request of uid 0 (build)"] };
+    const write = `printf '%s' '${JSON.stringify(status({ last }))}' >"$status.new" && mv "$status.new" "$status"`;
+    hosts.add("web1", { builder: `${write} && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"` });
+    expect(await hosts.run("build", "site", "--host", "web1")).toEqual({ code, stdout, stderr });
   });
 });
 
@@ -179,7 +158,7 @@ describe("logs", () => {
     ["a time for lines that are to come", late, /'-f, --follow' cannot be used with .*'--since/],
     ["an id that is an option", ["--since", "`id`"], /argument '`id`' is invalid\. Use a time/],
   ])("rejects %s", async (_, words, line) => {
-    expect(await hosts.run("logs", ...words)).toMatchObject({ code: 2, stderr: expect.stringMatching(line) });
+    expect(await hosts.run("logs", ...words)).toMatchObject(ends(2, "", line));
   });
 
   test("each log has its own last lines, and --since counts for nginx's files, too", async ({ skip }) => {
@@ -241,7 +220,7 @@ describe("command line", () => {
     ["an unknown command", ["stauts"], /unknown command 'stauts'[\s\S]*status/],
     ["one word too many", ["build", "site", "now"], /too many arguments/],
   ])("%s is exit status 2", async (_, words, line) => {
-    expect(await hosts.run(...words)).toMatchObject({ code: 2, stderr: expect.stringMatching(line) });
+    expect(await hosts.run(...words)).toMatchObject(ends(2, "", line));
   });
 
   test.each([

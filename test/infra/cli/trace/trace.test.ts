@@ -7,23 +7,13 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Declared } from "../../../../infra/cli/stack.ts";
 import { layersOf } from "../../../../infra/cli/trace/state.ts";
 import { shape } from "../../../../infra/config/schema.ts";
-import { Hosts, probeOf } from "../hosts.ts";
+import { ends, Hosts, hookOf, hostOf as host, probeOf } from "../hosts.ts";
 
 const hosts = new Hosts();
 afterAll(() => hosts.remove());
 
 const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
-const host = (name: string) => ({
-  ...{ name, ssh: `root@${name}`, address: "192.0.2.1", hostname: `${name}-hooks.example.org` },
-});
-const site = { webRoot: "/var/www/site", content: "/srv/content/site" };
-const hook = {
-  name: "site",
-  gitHost: "github",
-  repository: "https://github.com/example/site.git",
-  branch: "main",
-  site,
-};
+const hook = hookOf({ site: { webRoot: "/var/www/site", content: "/srv/content/site" } });
 const sent = "2026-11-23T09:59:58+00:00";
 
 /** Writes the two logs of a host. */
@@ -136,7 +126,7 @@ test("the guard's reason and fix come first, where its finding was in force at t
 test("a delivery that one host rejected and another accepted exits with 1", async () => {
   logged("web1", [{ status: 403, up_status: "504", up_connect: "-", in_ranges: "0" }], []);
   logged("web2", [passed], [{ status: 202, reason: "accepted" }]);
-  expect((await hosts.run("trace", "--delivery", id)).code).toBe(1);
+  expect(await hosts.run("trace", "--delivery", id)).toMatchObject(ends(1));
 });
 
 test("the credentials are no difference, as the secrets decide whether there is one for the commit's status", () => {
@@ -156,11 +146,9 @@ describe("a host that is unreachable", () => {
   });
 
   test("takes certainty, and does not end the command", async () => {
-    expect((await hosts.run("trace", "--delivery", id)).code).toBe(3);
+    expect(await hosts.run("trace", "--delivery", id)).toMatchObject(ends(3));
     logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
-    const { code, stdout } = await hosts.run("trace", "--delivery", id);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/gone now +gone: its name does not resolve/);
+    expect(await hosts.run("trace", "--delivery", id)).toMatchObject(ends(0, /gone now +gone: its name does not/));
   });
 });
 
@@ -216,21 +204,16 @@ test("a line is found in a rotated file, a compressed one, behind NULs, and befo
 });
 
 test("each attempt has a verdict of its own, and the last one is the exit status", async () => {
-  const rejected = { status: 401, up_status: "401", up_connect: "0.000" };
-  logged(
-    "web1",
-    [rejected, passed],
-    [
-      { status: 401, reason: "no signature" },
-      { status: 202, reason: "accepted" },
-    ],
-  );
+  const ends = [
+    { status: 401, reason: "no signature" },
+    { status: 202, reason: "accepted" },
+  ];
+  logged("web1", [{ status: 401, up_status: "401", up_connect: "0.000" }, passed], ends);
   const { code, stdout } = await hosts.run("trace", "--delivery", id, "--json");
-  expect(code).toBe(0);
   const found = JSON.parse(stdout) as { certainty: string; outcomes: { name: string }[]; host: string }[];
-  expect(found.map(({ outcomes, certainty, host }) => [outcomes[0]!.name, certainty, host])).toEqual([
-    ["signature", "certain", "web1"],
-    ["accepted", "certain", "web1"],
+  expect([code, found]).toMatchObject([
+    0,
+    ["signature", "accepted"].map((name) => ({ outcomes: [{ name }], certainty: "certain", host: "web1" })),
   ]);
 });
 
@@ -238,14 +221,12 @@ test.each([
   [["--status", "403", "--header", "CF-Mitigated: challenge"], 1, /3 bot management +probably rejected it/],
   [[], 3, /nginx +no line/],
 ])("without a line on any host %j exits with %i", async (words, code, text) => {
-  const ran = await hosts.run("trace", "--delivery", id, ...words);
-  expect(ran).toMatchObject({ code, stdout: expect.stringMatching(text) });
+  expect(await hosts.run("trace", "--delivery", id, ...words)).toMatchObject(ends(code, text));
 });
 
 test("by a status alone no host is looked at", async () => {
-  const { code, stdout } = await hosts.run("trace", "--status", "526");
-  expect(code).toBe(1);
-  expect(stdout).toMatch(/4 Cloudflare to origin +rejected it[\s\S]*nginx +not looked at/);
+  const seen = /4 Cloudflare to origin +rejected it[\s\S]*nginx +not looked at/;
+  expect(await hosts.run("trace", "--status", "526")).toMatchObject(ends(1, seen));
 });
 
 test.each([
@@ -263,7 +244,5 @@ test.each([
   ["a status that is none", ["--status", "4o3"], /Use the status that the git host shows/],
   ["a header without a colon", ["--status", "403", "--header", "cf-ray"], /Write it as 'name: value'/],
 ])("rejects %s", async (_, words, line) => {
-  const ran = await hosts.run("trace", ...words);
-  expect(ran.stderr).toMatch(line);
-  expect(ran.code).toBe(2);
+  expect(await hosts.run("trace", ...words)).toMatchObject(ends(2, "", line));
 });
