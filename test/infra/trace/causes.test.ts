@@ -56,6 +56,7 @@ describe("each state that is broken has its own cause and fix", () => {
     ["firewall", differs("proxy", conf, inactive), "6 nginx", "npx pulumi up"],
     ["firewall", differs("firewall", "table: absent"), "5 firewall", systemctl(`restart ${units.firewall}`)],
     ["firewall", { unreachable: "web1: the host is unreachable" }, "5 firewall", start],
+    ["firewall", { drops: ["x"] }, "5 firewall", "Let the origin port pass there: ssh root@web1 nft list ruleset"],
     ["origin certificate", differs("origin-certificate", "expired"), "4 Cloudflare to origin", "npx pulumi up"],
     ["unreachable socket", differs("routing", "rule: absent"), "7 systemd", systemctl(`restart ${units.routing}`)],
     ["unreachable socket", fault("not every source can connect", "nft list ruleset"), "7 systemd", "nft list ruleset"],
