@@ -88,6 +88,7 @@ test("a host in order explains nothing, and neither does what cannot concern the
     expect(of("unreachable socket", differs("receiver", one))).toEqual([]);
   expect(of("signature", differs("firewall", "table inet pushgate: absent"))).toEqual([]);
   expect(of("firewall", fault("x", "y"))).toEqual([]);
+  for (const place of ["spool", "logs"]) expect(of("firewall", { [place]: { ...room, readOnly: true } })).toEqual([]);
 });
 
 test("a closed port points to nginx first, silence to the firewall", () => {
