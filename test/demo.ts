@@ -73,9 +73,7 @@ try {
   const chain: Chain = renderedChain(declared, receiver.deliver);
 
   say(`${declared.length} declared resources in nine layers.`);
-  paragraph(
-    "Each row: the result with all layers as declared (green: as it should be), and with one protection removed.",
-  );
+  paragraph("Each row: the result with all layers as declared (green: as it should be), and with one removed.");
   say();
   const accepted: Seen = { status: 202, stoppedBy: "none" };
   const good = await walk(chain, delivery());
@@ -145,7 +143,7 @@ async function rebuild(chain: Chain): Promise<void> {
     say();
     return;
   }
-  const publishing = await startPublishing({ spool: receiver.spool("site") });
+  const publishing = await startPublishing(receiver.spool("site"));
   const push = async (what: string, files: Files, result: string, page: string): Promise<void> => {
     const commit = publishing.repository.push(files);
     const answered = await walk(chain, delivery());

@@ -123,89 +123,65 @@ export const fightingBots = (chain: Chain): Chain => ({
   },
 });
 
-const evaluated = (layer: RejectingLayer) => ({
-  attack: attacks[layer].says,
-  how: "evaluated" as const,
-  delivery: () => delivery(attacks[layer].change(from)),
-});
+type Row = Pick<Scenario, "layer" | "declaredIn" | "with" | "without"> &
+  Partial<Pick<Scenario, "how" | "way" | "opened">> & { readonly of: (chain: Chain) => Chain; readonly says?: string };
 
-/** The incident that this project began with. */
-export const incident: Scenario = {
+function scenario({ layer, of, says = attacks[layer].removal, how = "evaluated", ...rest }: Row): Scenario {
+  const { says: attack, change } = attacks[layer];
+  return { layer, attack, how, delivery: () => delivery(change(from)), removal: { says, of }, ...rest };
+}
+
+const stopped = (status: number, stoppedBy: string): Expected => ({ status, stoppedBy });
+const bots: Row = {
   layer: "3 bot management",
   declaredIn: "infra/edge/waf.ts, infra/edge/bots.ts",
-  ...evaluated("3 bot management"),
   opened: fightingBots,
-  removal: { says: "the skip rule deleted", of: withoutAction("skip") },
-  with: { status: 202, stoppedBy: "none" },
+  of: noRules,
+  with: stopped(202, "none"),
   // The zone of the incident had neither of pushgate's rules.
-  without: { status: 403, stoppedBy: "3 bot management" },
+  without: stopped(403, "3 bot management"),
 };
+
+/** The incident that this project began with. */
+export const incident: Scenario = scenario({ ...bots, says: "the skip rule deleted", of: withoutAction("skip") });
 
 /** `unverifying`: the receiver without its signature check. */
 export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
-  return [
+  const rows: Row[] = [
     {
-      layer: "2 WAF",
-      declaredIn: "infra/edge/waf.ts",
-      ...evaluated("2 WAF"),
-      removal: { says: attacks["2 WAF"].removal, of: withoutAction("block") },
-      with: { status: 403, stoppedBy: "2 WAF" },
-      without: { status: 404, stoppedBy: "6 nginx" },
+      ...{ layer: "2 WAF", declaredIn: "infra/edge/waf.ts", of: withoutAction("block") },
+      ...{ with: stopped(403, "2 WAF"), without: stopped(404, "6 nginx") },
     },
-    { ...incident, removal: { says: attacks["3 bot management"].removal, of: noRules } },
+    bots,
     {
-      layer: "4 Cloudflare to origin",
-      declaredIn: "infra/edge/origin.ts",
-      ...evaluated("4 Cloudflare to origin"),
+      ...{ layer: "4 Cloudflare to origin", declaredIn: "infra/edge/origin.ts" },
       opened: (chain) => ({ ...chain, impostor: true }),
-      removal: { says: attacks["4 Cloudflare to origin"].removal, of: rules("http_config_settings", () => []) },
-      with: { status: 526, stoppedBy: "4 Cloudflare to origin" },
-      without: { status: 200, stoppedBy: "none: the other host answers" },
+      of: rules("http_config_settings", () => []),
+      with: stopped(526, "4 Cloudflare to origin"),
+      without: stopped(200, "none: the other host answers"),
     },
     {
-      layer: "5 firewall",
-      declaredIn: "infra/host/firewall/firewall.ts",
-      ...evaluated("5 firewall"),
+      ...{ layer: "5 firewall", declaredIn: "infra/host/firewall/firewall.ts" },
       way: { through: "origin port", peer: from.stranger },
-      removal: {
-        says: attacks["5 firewall"].removal,
-        of: (chain) => ({ ...chain, firewall: edit(chain.firewall, /^.*counter name not_edge drop$/m, "") }),
-      },
-      with: { status: 0, stoppedBy: "5 firewall" },
-      without: { status: 400, stoppedBy: "6 nginx" },
+      of: (chain) => ({ ...chain, firewall: edit(chain.firewall, /^.*counter name not_edge drop$/m, "") }),
+      ...{ with: stopped(0, "5 firewall"), without: stopped(400, "6 nginx") },
     },
     {
-      layer: "6 nginx",
-      declaredIn: "infra/host/proxy/proxy.ts",
-      ...evaluated("6 nginx"),
+      ...{ layer: "6 nginx", declaredIn: "infra/host/proxy/proxy.ts" },
       way: { through: "another customer", client: foreignWorker },
-      removal: {
-        says: attacks["6 nginx"].removal,
-        of: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
-      },
-      with: { status: 400, stoppedBy: "6 nginx" },
-      without: { status: 403, stoppedBy: "7 systemd" },
+      of: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
+      ...{ with: stopped(400, "6 nginx"), without: stopped(403, "7 systemd") },
     },
     {
-      layer: "7 systemd",
-      declaredIn: "infra/host/receiver/receiver.ts",
-      ...evaluated("7 systemd"),
-      opened: noRules,
-      removal: {
-        says: attacks["7 systemd"].removal,
-        of: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
-      },
-      with: { status: 403, stoppedBy: "7 systemd" },
-      without: { status: 202, stoppedBy: "none" },
+      ...{ layer: "7 systemd", declaredIn: "infra/host/receiver/receiver.ts", opened: noRules },
+      of: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
+      ...{ with: stopped(403, "7 systemd"), without: stopped(202, "none") },
     },
     {
-      layer: "8 receiver",
-      declaredIn: "service/receiver/app.ts",
-      ...evaluated("8 receiver"),
-      how: "real",
-      removal: { says: attacks["8 receiver"].removal, of: (chain) => ({ ...chain, receiver: unverifying }) },
-      with: { status: 401, stoppedBy: "8 receiver" },
-      without: { status: 202, stoppedBy: "none" },
+      ...{ layer: "8 receiver", declaredIn: "service/receiver/app.ts", how: "real" },
+      of: (chain) => ({ ...chain, receiver: unverifying }),
+      ...{ with: stopped(401, "8 receiver"), without: stopped(202, "none") },
     },
   ];
+  return rows.map(scenario);
 }

@@ -14,7 +14,12 @@ export type Report = {
 type Figures = Pick<Report, "servers">;
 
 const names = Object.keys(kinds) as Kind[];
-const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
+/** A Markdown table with a column for each kind of request. */
+function tableOf(title: string, rows: readonly (readonly string[])[], ...more: string[]): string {
+  const heads = [...names.map((kind) => kinds[kind]), ...more];
+  const lines = [[title, ...heads], ["-", ...heads.map(() => "-:")], ...rows];
+  return lines.map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
 
 /** Requests per second of the first server, then ratios to it. */
 export function table({ servers }: Figures): string {
@@ -23,9 +28,7 @@ export function table({ servers }: Figures): string {
     ...names.map((kind) => (i === 0 ? Math.round(rows[kind].rate).toLocaleString("en") : rows[kind].ratio.toFixed(2))),
     `${Math.round(resident)} MiB`,
   ]);
-  return [["", ...names.map((kind) => kinds[kind]), "resident"], ["-", ...names.map(() => "-:"), "-:"], ...rows]
-    .map(line)
-    .join("\n");
+  return tableOf("", rows, "resident");
 }
 
 /** How long a server takes to start, in words. */
@@ -44,17 +47,13 @@ export function times({ servers }: Figures): string {
     label,
     ...names.map((kind) => `${rows[kind].p50.toFixed(2)} / ${rows[kind].p99.toFixed(1)}`),
   ]);
-  return [["p50 / p99, ms", ...names.map((kind) => kinds[kind])], ["-", ...names.map(() => "-:")], ...rows]
-    .map(line)
-    .join("\n");
+  return tableOf("p50 / p99, ms", rows);
 }
 
 /** What neighbours on the computer change least. */
 export function cpu({ servers }: Figures): string {
   const rows = servers.map(({ label, rows }) => [label, ...names.map((kind) => rows[kind].cpu.toFixed(0))]);
-  return [["µs of CPU per request", ...names.map((kind) => kinds[kind])], ["-", ...names.map(() => "-:")], ...rows]
-    .map(line)
-    .join("\n");
+  return tableOf("µs of CPU per request", rows);
 }
 
 /** Bars of ratios, a group for each kind. */

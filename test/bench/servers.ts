@@ -118,6 +118,8 @@ const accepts = (port: number): Promise<boolean> =>
     );
   });
 
+const header = (name: string) => ({ source: "header", name });
+
 /** adnanh/webhook's hook: it answers before its command has run, so an accepted delivery is not stored. */
 const hookOf = () => ({
   id: "site",
@@ -127,14 +129,8 @@ const hookOf = () => ({
   "trigger-rule-mismatch-http-response-code": 401,
   "trigger-rule": {
     and: [
-      {
-        match: {
-          type: "payload-hmac-sha256",
-          secret,
-          parameter: { source: "header", name: "X-Hub-Signature-256" },
-        },
-      },
-      { match: { type: "value", value: "push", parameter: { source: "header", name: "X-GitHub-Event" } } },
+      { match: { type: "payload-hmac-sha256", secret, parameter: header("X-Hub-Signature-256") } },
+      { match: { type: "value", value: "push", parameter: header("X-GitHub-Event") } },
     ],
   },
 });

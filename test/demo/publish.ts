@@ -42,8 +42,6 @@ export type Publishing = {
   readonly repository: Repository;
   /** The folder of the writers' group. */
   readonly requests: string;
-  /** The shell command that starts the builder as its unit does. */
-  readonly command: string;
   /** Runs the builder until nothing is pending or a run fails. Returns status.json. */
   readonly build: () => Promise<Status>;
   /** The text of a published page. */
@@ -51,14 +49,12 @@ export type Publishing = {
   readonly close: () => Promise<void>;
 };
 
-/** `spool`: the receiver's folder for the hook. The other folders are made if left out. */
-type Places = { readonly spool: string; readonly rootRequests?: string; readonly site?: string };
-
-export async function startPublishing(places: Places): Promise<Publishing> {
+/** `spool`: the receiver's folder for the hook. */
+export async function startPublishing(spool: string): Promise<Publishing> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-publish-"));
   const at = (name: string) => join(folder, name);
-  const { spool, rootRequests = at("root"), site = at("site") } = places;
-  for (const path of [at("requests"), rootRequests, at("content")]) mkdirSync(path, { recursive: true });
+  const site = at("site");
+  for (const path of [at("requests"), at("root"), at("content")]) mkdirSync(path, { recursive: true });
   writeContent(at("content"), 3);
   const host = await startGitHost();
   const settings: BuilderSettings = {
@@ -67,7 +63,7 @@ export async function startPublishing(places: Places): Promise<Publishing> {
     branch: "main",
     spool,
     requests: at("requests"),
-    rootRequests,
+    rootRequests: at("root"),
     site,
     content: at("content"),
     paths: buildPaths,
@@ -84,7 +80,6 @@ export async function startPublishing(places: Places): Promise<Publishing> {
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: at("builder.json"), GIT_SSL_CAINFO: host.caFile };
 
   const status = () => JSON.parse(readFileSync(join(site, "status.json"), "utf8")) as Status;
-  const words = Object.entries(env).map(([name, value]) => `${name}='${value}'`);
   const build = () =>
     new Promise<Status>((resolve, reject) => {
       const child = spawn(process.execPath, [at("builder.cjs")], { env, stdio: ["ignore", "pipe", "pipe"] });
@@ -104,7 +99,6 @@ export async function startPublishing(places: Places): Promise<Publishing> {
   return {
     repository: host.repository("site"),
     requests: at("requests"),
-    command: `env -i ${words.join(" ")} ${process.execPath} ${at("builder.cjs")}`,
     build,
     page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),
     async close() {

@@ -7,14 +7,12 @@
  *   spawn("git", ["-c", `http.sslCAInfo=${host.caFile}`, "clone", host.url("site")]);
  */
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer, type Server } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createAuthority } from "./cloudflare/authority.ts";
 import { Repository } from "./git-repository.ts";
+import { listening, writeIdentity } from "./https-server.ts";
 import { StatusApi } from "./status-api.ts";
 import { WebhookApi } from "./webhook-api.ts";
 
@@ -76,9 +74,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   if (options.from === undefined) await writeIdentity(folder, name);
   else cpSync(options.from, folder, { recursive: true });
   const caFile = join(folder, "ca.pem");
-  const ca = readFileSync(caFile, "utf8");
-  const identity = { cert: readFileSync(join(folder, "own.pem")), key: readFileSync(join(folder, "own.key")) };
-
   const program = backend();
   const faults: Faults = {};
   const counts = { looks: 0, fetches: 0 };
@@ -86,9 +81,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const status = new StatusApi();
   const webhooks = new WebhookApi();
   const repositories = new Map<string, Repository>();
-  const sockets = new Set<Socket>();
-  let servers: Server[] = [];
-  let port = options.port ?? 0;
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (status.isOwn(request)) return status.answer(request, response);
@@ -106,41 +98,12 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     cgi(program, folder, { pathname, query: search.slice(1) }, request, response);
   }
 
-  async function listen(): Promise<void> {
-    if (servers.length > 0) return;
-    for (const host of addresses) {
-      const server = createServer(identity, (request, response) => void answer(request, response));
-      server.on("connection", (socket: Socket) => {
-        sockets.add(socket);
-        socket.on("close", () => sockets.delete(socket));
-      });
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", reject).listen(port, host, resolve);
-      });
-      servers.push(server);
-      port = (server.address() as AddressInfo).port;
-    }
-  }
-  async function goAway(): Promise<void> {
-    const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
-    for (const socket of sockets) socket.destroy();
-    await Promise.all(closed);
-    servers = [];
-  }
-  await listen();
+  const { port, open, close } = await listening(folder, answer, addresses, options.port);
 
   return {
-    port,
-    ca,
-    caFile,
-    folder,
-    faults,
-    counts,
-    logins,
-    status,
-    webhooks,
-    goAway,
-    comeBack: listen,
+    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, counts, logins, status, webhooks },
+    goAway: close,
+    comeBack: open,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
     repository(named) {
       const made = repositories.get(named) ?? new Repository(join(folder, `${named}.git`));
@@ -148,22 +111,10 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
       return made;
     },
     async close() {
-      await goAway();
+      await close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function writeIdentity(folder: string, name: string): Promise<void> {
-  const authority = await createAuthority("the git host's authority");
-  const { certificate, key } = await authority.issue(name, [name]);
-  for (const [file, text] of [
-    ["ca.pem", authority.certificate],
-    ["own.pem", certificate],
-    ["own.key", key],
-  ] as const)
-    writeFileSync(join(folder, file), text);
-  await authority.close();
 }
 
 /** In protocol 2 a request for the branches has the same path as a fetch. The bytes read here go back to the stream. */

@@ -1,7 +1,7 @@
 /** A fake API's server: https on a loopback port, with a certificate of an authority of its own. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createServer } from "node:https";
+import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,33 +18,55 @@ export type HttpsServer = {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
+/** Writes ca.pem, own.pem and own.key: a certificate of this name, and of an authority of its own. */
+export async function writeIdentity(folder: string, name: string): Promise<void> {
+  const authority = await createAuthority(`the authority of ${name}`);
+  const { certificate, key } = await authority.issue(name, [name]);
+  const files = { "ca.pem": authority.certificate, "own.pem": certificate, "own.key": key };
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
+  await authority.close();
+}
+
+/** Listens on one port of each address. A test closes it with all connections, and opens it again. */
+export async function listening(folder: string, answer: Answer, addresses: readonly string[], port = 0) {
+  const identity = { cert: readFileSync(join(folder, "own.pem")), key: readFileSync(join(folder, "own.key")) };
+  const sockets = new Set<Socket>();
+  let servers: Server[] = [];
+  let at = port;
+  const open = async () => {
+    if (servers.length > 0) return;
+    for (const host of addresses) {
+      const server = createServer(identity, (request, response) => void answer(request, response));
+      server.on("connection", (socket: Socket) => {
+        sockets.add(socket);
+        socket.on("error", () => {}).on("close", () => sockets.delete(socket));
+      });
+      await new Promise<void>((resolve, reject) => {
+        server.once("error", reject).listen(at, host, resolve);
+      });
+      servers.push(server);
+      at = (server.address() as AddressInfo).port;
+    }
+  };
+  const close = async () => {
+    const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+    for (const socket of sockets) socket.destroy();
+    await Promise.all(closed);
+    servers = [];
+  };
+  await open();
+  return { port: at, open, close };
+}
+
 export async function startHttpsServer(answer: Answer): Promise<HttpsServer> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-api-"));
-  const authority = await createAuthority("the fake API's authority");
-  const { certificate, key } = await authority.issue("localhost", ["localhost"]);
-  const ca = authority.certificate;
-  await authority.close();
+  await writeIdentity(folder, "localhost");
   const caFile = join(folder, "ca.pem");
-  writeFileSync(caFile, ca);
-  const server = createServer({ cert: certificate, key }, (request, response) => void answer(request, response));
-  const sockets = new Set<Socket>();
-  server.on("connection", (socket: Socket) => {
-    sockets.add(socket);
-    socket.on("error", () => {}).on("close", () => sockets.delete(socket));
-  });
-  await new Promise<void>((resolve) => server.listen(0, "localhost", resolve));
-  const goAway = async () => {
-    const closed = new Promise((resolve) => server.close(resolve));
-    for (const socket of sockets) socket.destroy();
-    await closed;
-  };
+  const { port, close: goAway } = await listening(folder, answer, ["localhost"]);
   return {
-    origin: `https://localhost:${(server.address() as AddressInfo).port}`,
-    ca,
-    caFile,
-    goAway,
+    ...{ origin: `https://localhost:${port}`, ca: readFileSync(caFile, "utf8"), caFile, goAway },
     async close() {
-      if (server.listening) await goAway();
+      await goAway();
       rmSync(folder, { recursive: true, force: true });
     },
   };

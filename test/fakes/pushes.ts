@@ -19,99 +19,55 @@ const [one, two, zeros] = ["1".repeat(40), "2".repeat(40), "0".repeat(40)] as co
 const changed = (ref: string, after: string = one, before: string = two) => ({ ref, before, after });
 const refs = (before: unknown, after: unknown, deleted = false) => ({ before, after, deleted });
 
+const lab = gitlabPayload;
+const branch = bitbucketSide;
+const cloud = (old: ReturnType<typeof branch>, next: ReturnType<typeof branch>) => bitbucketPayload({ old, new: next });
+const server = (refId: string, fromHash: unknown, toHash: unknown, type: string) =>
+  dataCenterPayload({ refId, fromHash, toHash, type } as never);
+const toMain = (before: string | null, after: string | null): Decision => ({
+  push: { ref: "refs/heads/main", before, after },
+});
+const noRef: Decision = { fault: "the push names no ref" };
+const deletion: Decision = { ignored: "deletion of main" };
+const tag: Decision = { ignored: "tag main" };
+const labBefore = "95790bf891e76fee5e1747ab589903a6a1f80f22";
+const several = [
+  { old: null, new: branch("main", zeros, "tag") },
+  { old: branch("next", one), new: null },
+  { old: branch("main", two), new: branch("main", one) },
+];
+const others = [
+  { old: null, new: branch("next", one) },
+  { old: null, new: branch("main", one, "tag") },
+];
+
+type Push = readonly [GitHostName, payload: unknown, headers: Headers, Decision];
 /** `headers`: in addition to those of the git host's push. */
-export const pushes: readonly (readonly [GitHostName, payload: unknown, headers: Headers, Decision])[] = [
-  ["gitlab", gitlabPayload(changed("refs/tags/main")), { "x-gitlab-event": "Tag Push Hook" }, { ignored: "tag main" }],
-  ["gitlab", gitlabPayload(changed("refs/heads/next")), {}, { ignored: "refs/heads/next is not the branch main" }],
-  [
-    "gitlab",
-    gitlabPayload({ ...changed("refs/heads/main", zeros), checkout_sha: null }),
-    {},
-    { ignored: "deletion of main" },
-  ],
-  [
-    "gitlab",
-    gitlabPayload({ after: null }),
-    {},
-    { push: { ref: "refs/heads/main", before: "95790bf891e76fee5e1747ab589903a6a1f80f22", after: null } },
-  ],
-  ["gitlab", gitlabPayload({ ref: null }), {}, { fault: "the push names no ref" }],
-  ["gitlab", gitlabPayload(), { "x-gitlab-event": "Pipeline Hook" }, { ignored: "event Pipeline Hook is not a push" }],
-  [
-    "gogs",
-    { ref: "refs/heads/main", ...refs(zeros, one) },
-    {},
-    { push: { ref: "refs/heads/main", before: zeros, after: one } },
-  ],
-  ["gogs", { ref: "refs/heads/main", ...refs(one, null, true) }, {}, { ignored: "deletion of main" }],
-  [
-    "bitbucket",
-    bitbucketPayload({ old: null, new: bitbucketSide("main", one) }),
-    {},
-    { push: { ref: "refs/heads/main", before: null, after: one } },
-  ],
-  ["bitbucket", bitbucketPayload({ old: bitbucketSide("main", one), new: null }), {}, { ignored: "deletion of main" }],
-  ["bitbucket", bitbucketPayload({ old: null, new: bitbucketSide("main", one, "tag") }), {}, { ignored: "tag main" }],
-  [
-    "bitbucket",
-    bitbucketPayload({ old: null, new: bitbucketSide("main", "--upload-pack=x") }),
-    {},
-    { push: { ref: "refs/heads/main", before: null, after: null } },
-  ],
-  [
-    "bitbucket",
-    bitbucketPayload(
-      { old: null, new: bitbucketSide("main", zeros, "tag") },
-      { old: bitbucketSide("next", one), new: null },
-      { old: bitbucketSide("main", two), new: bitbucketSide("main", one) },
-    ),
-    {},
-    { push: { ref: "refs/heads/main", before: two, after: one } },
-  ],
-  [
-    "bitbucket",
-    bitbucketPayload(
-      { old: null, new: bitbucketSide("next", one) },
-      { old: null, new: bitbucketSide("main", one, "tag") },
-    ),
-    {},
-    { ignored: "refs/heads/next and 1 more is not the branch main" },
-  ],
-  ["bitbucket", bitbucketPayload(), {}, { fault: "the push names no ref" }],
-  [
-    "bitbucket",
-    { push: { changes: [null, 1, { new: null, old: null }, { new: { name: 1 } }] } },
-    {},
-    { fault: "the push names no ref" },
-  ],
-  ["bitbucket", { push: null }, {}, { fault: "the push names no ref" }],
+export const pushes: readonly Push[] = [
+  ["gitlab", lab(changed("refs/tags/main")), { "x-gitlab-event": "Tag Push Hook" }, tag],
+  ["gitlab", lab(changed("refs/heads/next")), {}, { ignored: "refs/heads/next is not the branch main" }],
+  ["gitlab", lab({ ...changed("refs/heads/main", zeros), checkout_sha: null }), {}, deletion],
+  ["gitlab", lab({ after: null }), {}, toMain(labBefore, null)],
+  ["gitlab", lab({ ref: null }), {}, noRef],
+  ["gitlab", lab(), { "x-gitlab-event": "Pipeline Hook" }, { ignored: "event Pipeline Hook is not a push" }],
+  ["gogs", { ref: "refs/heads/main", ...refs(zeros, one) }, {}, toMain(zeros, one)],
+  ["gogs", { ref: "refs/heads/main", ...refs(one, null, true) }, {}, deletion],
+  ["bitbucket", cloud(null, branch("main", one)), {}, toMain(null, one)],
+  ["bitbucket", cloud(branch("main", one), null), {}, deletion],
+  ["bitbucket", cloud(null, branch("main", one, "tag")), {}, tag],
+  ["bitbucket", cloud(null, branch("main", "--upload-pack=x")), {}, toMain(null, null)],
+  ["bitbucket", bitbucketPayload(...several), {}, toMain(two, one)],
+  ["bitbucket", bitbucketPayload(...others), {}, { ignored: "refs/heads/next and 1 more is not the branch main" }],
+  ["bitbucket", bitbucketPayload(), {}, noRef],
+  ["bitbucket", { push: { changes: [null, 1, { new: null, old: null }, { new: { name: 1 } }] } }, {}, noRef],
+  ["bitbucket", { push: null }, {}, noRef],
   ["bitbucket", bitbucketPayload(), { "x-event-key": "repo:fork" }, { ignored: "event repo:fork is not a push" }],
   ["bitbucket-data-center", { test: true }, { "x-event-key": "diagnostics:ping" }, { ignored: "ping" }],
-  [
-    "bitbucket-data-center",
-    dataCenterPayload({ refId: "refs/heads/main", fromHash: one, toHash: zeros, type: "DELETE" }),
-    {},
-    { ignored: "deletion of main" },
-  ],
-  [
-    "bitbucket-data-center",
-    dataCenterPayload({ refId: "refs/heads/main", fromHash: two, toHash: one, type: "DELETE" }),
-    {},
-    { ignored: "deletion of main" },
-  ],
-  [
-    "bitbucket-data-center",
-    dataCenterPayload({ refId: "refs/heads/main", fromHash: [two] as never, toHash: [one] as never, type: "UPDATE" }),
-    {},
-    { push: { ref: "refs/heads/main", before: null, after: null } },
-  ],
-  [
-    "bitbucket-data-center",
-    dataCenterPayload({ refId: "refs/tags/main", fromHash: zeros, toHash: one, type: "ADD" }),
-    {},
-    { ignored: "tag main" },
-  ],
-  ["bitbucket-data-center", { changes: null }, {}, { fault: "the push names no ref" }],
+  ["bitbucket-data-center", server("refs/heads/main", one, zeros, "DELETE"), {}, deletion],
+  ["bitbucket-data-center", server("refs/heads/main", two, one, "DELETE"), {}, deletion],
+  ["bitbucket-data-center", server("refs/heads/main", [two], [one], "UPDATE"), {}, toMain(null, null)],
+  ["bitbucket-data-center", server("refs/tags/main", zeros, one, "ADD"), {}, tag],
+  ["bitbucket-data-center", { changes: null }, {}, noRef],
   ["bitbucket-data-center", {}, { "x-event-key": "pr:opened" }, { ignored: "event pr:opened is not a push" }],
 ];
 

@@ -59,7 +59,7 @@ const optional = (value: unknown): string | undefined => (value === undefined ? 
 
 const bitbucketBody: Pick<Form, "states" | "read"> = {
   states: ["INPROGRESS", "SUCCESSFUL", "FAILED", "STOPPED"],
-  read: ({ name, description, url }) => ({ context: text(name), description: text(description), url: optional(url) }),
+  read: ({ name, description, url }) => read(name, description, url),
 };
 const bitbucketFault =
   (longestKey: number) =>
@@ -71,11 +71,10 @@ const bitbucketFault =
     return length(name) > 255 || length(description) > 255 ? refuse(400, "at most 255 characters") : undefined;
   };
 
-const githubRead: Form["read"] = ({ context, description, target_url }) => ({
-  context: text(context),
-  description: text(description),
-  url: optional(target_url),
+const read = (name: unknown, description: unknown, url: unknown) => ({
+  ...{ context: text(name), description: text(description), url: optional(url) },
 });
+const githubRead: Form["read"] = ({ context, description, target_url }) => read(context, description, target_url);
 
 const forms: Readonly<Record<Family, Form>> = {
   github: {
@@ -98,11 +97,7 @@ const forms: Readonly<Record<Family, Form>> = {
       length(description) > 255 || length(target_url) > 255
         ? refuse(400, "is too long (maximum is 255 characters)")
         : undefined,
-    read: ({ name, description, target_url }) => ({
-      context: text(name),
-      description: text(description),
-      url: optional(target_url),
-    }),
+    read: ({ name, description, target_url }) => read(name, description, target_url),
   },
   gitea: {
     path: /^(?:\/git)?\/api\/v1\/repos\/([^/]+\/[^/]+)\/statuses\/([0-9a-f]+)$/,

@@ -46,7 +46,7 @@ export type Attempt = {
 
 type Body = Readonly<Record<string, unknown>>;
 type Result = { readonly status: number; readonly body?: unknown; readonly headers?: OutgoingHttpHeaders };
-export type Asked = {
+type Asked = {
   /** As the client names it. */
   readonly origin: string;
   readonly method: string;
@@ -57,88 +57,98 @@ export type Asked = {
   readonly body: Body;
 };
 
-export type Family = {
+type Family = {
   /** Repository, then what follows it. */
   readonly path: RegExp;
   readonly tokenOf: (headers: IncomingHttpHeaders) => string | undefined;
   /** The status of the answer to a valid token without the permission. */
   readonly forbidden: number;
   readonly needsUserAgent?: true;
-  readonly answer: (api: WebhookApi, asked: Asked) => Result | Promise<Result>;
+  /** It rejects a second webhook of one URL, and pings each new one by itself. */
+  readonly pingsNew?: true;
+  /** The method that corrects a webhook. */
+  readonly update: "PATCH" | "PUT";
+  readonly idOf?: (webhook: StoredWebhook) => string;
+  readonly shown: (webhook: StoredWebhook) => object;
+  readonly list: (asked: Asked, all: readonly StoredWebhook[]) => Result;
+  /** What a body wants of a webhook, or what is wrong with it. */
+  readonly wanted: (body: Body, webhook?: StoredWebhook) => Result | Partial<StoredWebhook>;
+  readonly correct?: (webhook: StoredWebhook, wanted: Partial<StoredWebhook>) => void;
+  /** Tests and the delivery history: what follows the webhook in the path. */
+  readonly more?: (
+    api: WebhookApi,
+    asked: Asked,
+    webhook: StoredWebhook,
+    below: readonly string[],
+  ) => Result | undefined | Promise<Result | undefined>;
   /** What a delivery of this kind is, signed. */
   readonly delivery: (webhook: StoredWebhook, kind: string, ids: { delivery: string }) => Delivery;
 };
 
-export const problem = (status: number, message: string): Result => ({ status, body: { message } });
-export const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+const problem = (status: number, message: string): Result => ({ status, body: { message } });
+const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
 const bearer = ({ authorization }: IncomingHttpHeaders) => /^Bearer (\S+)$/.exec(authorization ?? "")?.[1];
-export const objectOf = (value: unknown): Body => Object(value) as Body;
+const objectOf = (value: unknown): Body => Object(value) as Body;
 /** The first field that the API does not know. */
-export const unknownField = (body: Body, ...known: string[]): string | undefined =>
+const unknownField = (body: Body, ...known: string[]): string | undefined =>
   Object.keys(body).find((name) => !known.includes(name));
 
-const seconds = 1_000;
-const days = 24 * 3_600 * seconds;
+const days = 24 * 3_600_000;
+const empty = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
+
+/** Lists, creates and corrects webhooks; the rest is the family's own. */
+async function answerOf(api: WebhookApi, name: FamilyName, asked: Asked): Promise<Result> {
+  const family: Family = families[name];
+  const { idOf = ({ id }) => `${id}`, correct = Object.assign } = family;
+  const [repository = "", rest = ""] = asked.parts;
+  const [, id, ...below] = rest.split("/");
+  const all = api.of(name, repository);
+  if (id === undefined && asked.method === "GET") return family.list(asked, all);
+  const webhook = all.find((one) => idOf(one) === id);
+  if (id === undefined ? asked.method !== "POST" : webhook === undefined) return problem(404, "Not Found");
+  if (id !== undefined && (below.length > 0 || asked.method !== family.update))
+    return (await family.more?.(api, asked, webhook!, below)) ?? problem(404, "Not Found");
+  const wanted = family.wanted(asked.body, webhook);
+  if ("status" in wanted) return wanted;
+  if (webhook !== undefined) correct(webhook, wanted);
+  else if (family.pingsNew && all.some(({ url }) => url === wanted.url))
+    return problem(422, "Validation Failed: Hook already exists on this repository");
+  const made = webhook ?? api.add(name, repository, { ...empty, ...wanted });
+  if (webhook === undefined && family.pingsNew) void api.send(made, "ping");
+  return { status: webhook === undefined ? 201 : 200, body: family.shown(made) };
+}
 
 /** Where a delivery goes: the webhook's URL, taken apart. */
-export function target({ url }: StoredWebhook) {
+function target({ url }: StoredWebhook) {
   const { host, pathname, search } = new URL(url);
   return { host, path: `${pathname}${search}` };
 }
 
-function githubConfig(body: Body): Result | Partial<StoredWebhook> {
-  const config = objectOf(body.config);
-  const field = unknownField(body, "name", "active", "events", "config", "add_events", "remove_events");
-  const below = unknownField(config, "url", "content_type", "secret", "insecure_ssl");
-  if (field ?? below) return problem(422, `Invalid request. "${field ?? below}" is not a permitted key.`);
-  const events = (body.events as string[] | undefined) ?? ["push"];
-  const known = ["push", "ping", "pull_request", "issues", "release", "*"];
-  const stranger = events.find((event) => !known.includes(event));
-  if (stranger) return problem(422, `Validation Failed: ${stranger} is no event`);
-  if (!/^https?:\/\//.test(text(config.url))) return problem(422, "url is invalid");
-  return {
-    url: text(config.url),
-    contentType: text(config.content_type) || "form",
-    secret: text(config.secret),
-    events,
-    active: body.active !== false,
-    verifies: text(config.insecure_ssl) !== "1",
-  };
+/** A page by its number; the Link header leads to the next one. */
+function paged<T>({ origin, query, path }: Asked, all: readonly T[], shown: (one: T) => unknown): Result {
+  const [size, page] = [Math.min(Number(query.get("per_page") ?? 20), 100), Number(query.get("page") ?? 1)];
+  const link = `<${origin}${path}?per_page=${size}&page=${page + 1}>; rel="next"`;
+  const body = all.slice((page - 1) * size, page * size).map(shown);
+  return { status: 200, body, ...(all.length > page * size && { headers: { link } }) };
 }
 
-const githubShown = (webhook: StoredWebhook) => ({
-  type: "Repository",
-  id: webhook.id,
-  name: "web",
-  active: webhook.active,
-  events: webhook.events,
+const githubShown = ({ id, active, events, contentType, verifies, url, secret }: StoredWebhook) => ({
+  ...{ type: "Repository", id, name: "web", active, events },
   config: {
-    content_type: webhook.contentType,
-    insecure_ssl: webhook.verifies ? "0" : "1",
-    url: webhook.url,
-    ...(webhook.secret !== "" && { secret: "********" }),
+    ...{ content_type: contentType, insecure_ssl: verifies ? "0" : "1", url },
+    ...(secret !== "" && { secret: "********" }),
   },
-  last_response: { code: null, status: "unused", message: null },
 });
 
 const githubItem = ({ id, delivery, at, redelivery, kind, got }: Attempt) => ({
-  id,
-  guid: delivery,
-  delivered_at: new Date(at).toISOString(),
-  redelivery,
-  duration: 0.27,
+  ...{ id, guid: delivery, delivered_at: new Date(at).toISOString(), redelivery, duration: 0.27, event: kind },
   // It writes a status of its own where it got none.
   status: got.status === 0 ? "failed to connect" : got.status < 400 ? "OK" : `Invalid HTTP Response: ${got.status}`,
   status_code: got.status === 0 ? 502 : got.status,
-  event: kind,
-  action: null,
-  installation_id: null,
-  repository_id: 1296269,
-  throttled_at: null,
 });
 
 const capital = (name: string): string => name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
-export const shownHeaders = (headers: Got["headers"]): Record<string, string> =>
+const shownHeaders = (headers: Got["headers"]): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [capital(name), text(value)]));
 
 const github: Family = {
@@ -146,72 +156,61 @@ const github: Family = {
   tokenOf: bearer,
   forbidden: 403,
   needsUserAgent: true,
-  answer(api, asked) {
-    const { method, parts, query, body, path, origin } = asked;
-    const [repository = "", rest = ""] = parts;
-    const [, hook, what, attempt, again] = rest.split("/");
-    const size = Number(query.get("per_page") ?? 30);
-    if (hook === undefined && method === "GET") return paged(asked, api.of("github", repository), githubShown);
-    if (hook === undefined && method === "POST") {
-      const wanted = githubConfig(body);
-      if ("status" in wanted) return wanted;
-      const same = api.of("github", repository).some(({ url }) => url === (wanted as StoredWebhook).url);
-      if (same) return problem(422, "Validation Failed: Hook already exists on this repository");
-      const made = api.add("github", repository, wanted as StoredWebhook);
-      // GitHub pings each new webhook by itself.
-      void api.send(made, "ping");
-      return { status: 201, body: githubShown(made) };
-    }
-    const webhook = api.of("github", repository).find(({ id }) => `${id}` === hook);
-    if (webhook === undefined) return problem(404, "Not Found");
-    if (what === undefined && method === "PATCH") {
-      const wanted = githubConfig(body);
-      if ("status" in wanted) return wanted;
-      Object.assign(webhook, wanted);
-      return { status: 200, body: githubShown(webhook) };
-    }
+  pingsNew: true,
+  update: "PATCH",
+  shown: githubShown,
+  list: (asked, all) => paged(asked, all, githubShown),
+  wanted(body) {
+    const config = objectOf(body.config);
+    const field = unknownField(body, "name", "active", "events", "config", "add_events", "remove_events");
+    const below = unknownField(config, "url", "content_type", "secret", "insecure_ssl");
+    if (field ?? below) return problem(422, `Invalid request. "${field ?? below}" is not a permitted key.`);
+    const events = (body.events as string[] | undefined) ?? ["push"];
+    const known = ["push", "ping", "pull_request", "issues", "release", "*"];
+    const stranger = events.find((event) => !known.includes(event));
+    if (stranger) return problem(422, `Validation Failed: ${stranger} is no event`);
+    if (!/^https?:\/\//.test(text(config.url))) return problem(422, "url is invalid");
+    return {
+      ...{ url: text(config.url), contentType: text(config.content_type) || "form", secret: text(config.secret) },
+      ...{ events, active: body.active !== false, verifies: text(config.insecure_ssl) !== "1" },
+    };
+  },
+  more(api, { method, query, path, origin }, webhook, [what, attempt, again]) {
     if (what === "pings" && method === "POST") {
       void api.send(webhook, "ping");
       return { status: 204 };
     }
-    if (what !== "deliveries") return problem(404, "Not Found");
+    if (what !== "deliveries") return undefined;
     const kept = api.attempts(webhook, 3 * days);
     if (attempt === undefined && method === "GET") {
+      const size = Math.min(Number(query.get("per_page") ?? 30), 100);
       const from = kept.findIndex(({ id }) => `v1_${id}` === (query.get("cursor") ?? `v1_${id}`));
-      const page = kept.slice(from, from + Math.min(size, 100));
+      const page = kept.slice(from, from + size);
       const next = kept[from + page.length];
       const link = `<${origin}${path}?per_page=${size}&cursor=v1_${next?.id}>; rel="next"`;
       return { status: 200, body: page.map(githubItem), ...(next && { headers: { link } }) };
     }
     const found = kept.find(({ id }) => `${id}` === attempt);
-    if (found === undefined) return problem(404, "Not Found");
+    if (found === undefined) return undefined;
     if (again === "attempts" && method === "POST") {
       void api.send(webhook, found.kind, found);
       return { status: 202, body: {} };
     }
     const { sent, got } = found;
-    return {
-      status: 200,
-      body: {
-        ...githubItem(found),
-        url: webhook.url,
-        request: { headers: shownHeaders(sent.headers), payload: JSON.parse(sent.body.toString()) },
-        response: { headers: shownHeaders(got.headers), payload: got.body },
-      },
-    };
+    const request = { headers: shownHeaders(sent.headers), payload: JSON.parse(sent.body.toString()) };
+    const response = { headers: shownHeaders(got.headers), payload: got.body };
+    return { status: 200, body: { ...githubItem(found), url: webhook.url, request, response } };
   },
   delivery(webhook, kind, { delivery: id }) {
-    const payload = kind === "ping" ? pingPayload() : pushPayload();
-    const body = Buffer.from(JSON.stringify(payload));
+    const body = Buffer.from(JSON.stringify(kind === "ping" ? pingPayload() : pushPayload()));
+    const form = webhook.contentType !== "json" && { "content-type": "application/x-www-form-urlencoded" };
+    const signature = webhook.secret === "" ? null : sign(body, webhook.secret);
     return delivery({
       ...target(webhook),
       event: kind,
       body,
-      signature: webhook.secret === "" ? null : sign(body, webhook.secret),
-      headers: {
-        "x-github-delivery": id,
-        ...(webhook.contentType !== "json" && { "content-type": "application/x-www-form-urlencoded" }),
-      },
+      signature,
+      headers: { "x-github-delivery": id, ...form },
     });
   },
 };
@@ -231,79 +230,56 @@ const gitlabEvents = [
   ...["merge_requests", "note", "pipeline", "releases", "resource_access_token", "tag_push", "wiki_page"],
 ];
 
-function gitlabChange(body: Body): Result | Partial<StoredWebhook> {
-  const fields = ["url", "name", "description", "token", "signing_token", "enable_ssl_verification"];
-  const filters = ["push_events_branch_filter", "branch_filter_strategy", "custom_webhook_template", "custom_headers"];
-  const field = unknownField(body, ...fields, ...filters, ...gitlabEvents.map((event) => `${event}_events`));
-  if (field) return problem(400, `${field} is unknown`);
-  if (!/^https?:\/\//.test(text(body.url))) return problem(422, "Invalid url given");
-  const signing = body.signing_token;
-  if (signing !== undefined && !/^whsec_[A-Za-z0-9+/]{43}=$/.test(text(signing))) return problem(422, "signing_token");
-  return {
-    url: text(body.url),
-    contentType: "json",
-    events: gitlabEvents.filter((event) => body[`${event}_events`] === true),
-    verifies: body.enable_ssl_verification === true,
-    active: true,
-    ...(body.token !== undefined && { secret: text(body.token) }),
-    ...(signing !== undefined && { secret: text(signing) }),
-  };
-}
-
 const gitlabShown = ({ id, url, events, verifies, active, secret }: StoredWebhook) => ({
-  id,
-  url,
-  project_id: 3,
-  push_events_branch_filter: "",
+  ...{ id, url, push_events_branch_filter: "", enable_ssl_verification: verifies },
   ...Object.fromEntries(gitlabEvents.map((event) => [`${event}_events`, events.includes(event)])),
-  enable_ssl_verification: verifies,
   alert_status: active ? "executable" : "disabled",
-  disabled_until: null,
   token_present: secret !== "" && !secret.startsWith("whsec_"),
   signing_token_present: secret.startsWith("whsec_"),
 });
 
 const gitlabItem = ({ id, kind, sent, got }: Attempt) => ({
-  id,
-  url: `https://${sent.host}${sent.path}`,
-  trigger: `${kind}_hooks`,
+  ...{ id, trigger: `${kind}_hooks` },
   request_headers: { ...shownHeaders(sent.headers), "X-Gitlab-Token": "[REDACTED]" },
-  request_data: JSON.parse(sent.body.toString()),
   response_headers: got.status === 0 ? {} : shownHeaders({ date: new Date().toUTCString(), ...got.headers }),
   response_body: got.body,
-  execution_duration: 1.09,
   response_status: got.status === 0 ? "internal error" : `${got.status}`,
 });
-
-/** Page by number; `next` in the Link header. */
-function paged<T>({ origin, query, path }: Asked, all: readonly T[], shown: (one: T) => unknown): Result {
-  const [size, page] = [Math.min(Number(query.get("per_page") ?? 20), 100), Number(query.get("page") ?? 1)];
-  const link = `<${origin}${path}?per_page=${size}&page=${page + 1}>; rel="next"`;
-  const body = all.slice((page - 1) * size, page * size).map(shown);
-  return { status: 200, body, ...(all.length > page * size && { headers: { link } }) };
-}
 
 const gitlab: Family = {
   path: /^\/api\/v4\/projects\/([^/]+)\/hooks(\/.*)?$/,
   tokenOf: (headers) => text(headers["private-token"]) || undefined,
   forbidden: 403,
-  async answer(api, asked) {
-    const { method, parts, body } = asked;
-    const [repository = "", rest = ""] = parts;
-    const [, hook, what, which, again] = rest.split("/");
-    if (hook === undefined && method === "GET") return paged(asked, api.of("gitlab", repository), gitlabShown);
-    const webhook = api.of("gitlab", repository).find(({ id }) => `${id}` === hook);
-    if ((hook === undefined && method === "POST") || (webhook && what === undefined && method === "PUT")) {
-      const wanted = gitlabChange(body);
-      if ("status" in wanted) return wanted;
-      if (webhook === undefined)
-        return { status: 201, body: gitlabShown(api.add("gitlab", repository, { ...empty, ...wanted })) };
-      // A changed URL resets the token.
-      if (wanted.url !== webhook.url) webhook.secret = "";
-      Object.assign(webhook, wanted, { active: webhook.active });
-      return { status: 200, body: gitlabShown(webhook) };
-    }
-    if (webhook === undefined) return problem(404, "404 Not found");
+  update: "PUT",
+  shown: gitlabShown,
+  list: (asked, all) => paged(asked, all, gitlabShown),
+  wanted(body) {
+    const fields = ["url", "name", "description", "token", "signing_token", "enable_ssl_verification"];
+    const filters = [
+      "push_events_branch_filter",
+      "branch_filter_strategy",
+      "custom_webhook_template",
+      "custom_headers",
+    ];
+    const field = unknownField(body, ...fields, ...filters, ...gitlabEvents.map((event) => `${event}_events`));
+    if (field) return problem(400, `${field} is unknown`);
+    if (!/^https?:\/\//.test(text(body.url))) return problem(422, "Invalid url given");
+    const { token, signing_token: signing } = body;
+    if (signing !== undefined && !/^whsec_[A-Za-z0-9+/]{43}=$/.test(text(signing)))
+      return problem(422, "signing_token");
+    return {
+      url: text(body.url),
+      events: gitlabEvents.filter((event) => body[`${event}_events`] === true),
+      verifies: body.enable_ssl_verification === true,
+      ...((signing ?? token) !== undefined && { secret: text(signing ?? token) }),
+    };
+  },
+  correct(webhook, wanted) {
+    // A changed URL resets the token.
+    Object.assign(webhook, wanted.url !== webhook.url && { secret: "" }, wanted);
+  },
+  async more(api, asked, webhook, [what, which, again]) {
+    const { method } = asked;
     if (what === "test" && which === "push_events" && method === "POST") {
       const { got } = await api.send(webhook, "push");
       webhook.active = true;
@@ -312,7 +288,7 @@ const gitlab: Family = {
     const kept = api.attempts(webhook, 7 * days);
     if (what === "events" && which === undefined && method === "GET") return paged(asked, kept, gitlabItem);
     const found = kept.find(({ id }) => `${id}` === which);
-    if (what !== "events" || again !== "resend" || method !== "POST" || !found) return problem(404, "404 Not found");
+    if (what !== "events" || again !== "resend" || method !== "POST" || !found) return undefined;
     const { got } = await api.send(webhook, found.kind, found);
     return { status: 201, body: { response_status: got.status } };
   },
@@ -321,35 +297,8 @@ const gitlab: Family = {
     pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": delivery }),
 };
 
-const empty = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
-
-function giteaChange(body: Body, webhook?: StoredWebhook): Result | Partial<StoredWebhook> {
-  const config = body.config as Body | undefined;
-  const fields = ["config", "events", "active", "branch_filter", "authorization_header"];
-  const field = unknownField(body, ...fields, ...(webhook ? [] : ["type"]));
-  if (field) return problem(422, `${field} is unknown`);
-  if (webhook === undefined)
-    for (const name of ["url", "content_type"])
-      if (config?.[name] === undefined) return problem(422, `Missing config option: ${name}`);
-  if (config?.content_type !== undefined && !["json", "form"].includes(text(config.content_type)))
-    return problem(422, "Invalid content type");
-  return {
-    ...(config?.url !== undefined && { url: text(config.url) }),
-    ...(config?.content_type !== undefined && { contentType: text(config.content_type) }),
-    ...(config?.secret !== undefined && { secret: text(config.secret) }),
-    events: (body.events as string[] | undefined) ?? ["push"],
-    ...(body.active !== undefined && { active: body.active === true }),
-  };
-}
-
 const giteaShown = ({ id, url, contentType, events, active }: StoredWebhook) => ({
-  id,
-  type: "gitea",
-  branch_filter: "",
-  config: { content_type: contentType, url },
-  events,
-  active,
-  authorization_header: "",
+  ...{ id, type: "gitea", branch_filter: "", config: { content_type: contentType, url }, events, active },
 });
 
 /** Gitea and Forgejo, and Gogs, whose PATCH keeps the former secret and which has no tests. */
@@ -357,141 +306,96 @@ const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
   path: new RegExp(`^/(?:${name}/)api/v1/repos/([^/]+/[^/]+)/hooks(/.*)?$`),
   tokenOf: ({ authorization }) => /^token (\S+)$/.exec(authorization ?? "")?.[1],
   forbidden: 403,
-  answer(api, { method, parts: [repository = "", rest = ""], query, body }) {
-    const [, hook, what] = rest.split("/");
-    const all = api.of(name, repository);
-    if (hook === undefined && method === "GET") {
-      const [size, page] = [Math.min(Number(query.get("limit") ?? 30), 50), Number(query.get("page") ?? 1)];
-      const shown = name === "gogs" ? all : all.slice((page - 1) * size, page * size);
-      return { status: 200, body: shown.map(giteaShown) };
-    }
-    const webhook = all.find(({ id }) => `${id}` === hook);
-    if (hook === undefined && method === "POST") {
-      if (body.type !== name) return problem(422, `Invalid hook type: ${body.type}`);
-      const wanted = giteaChange(body);
-      if ("status" in wanted) return wanted;
-      return { status: 201, body: giteaShown(api.add(name, repository, { ...empty, active: false, ...wanted })) };
-    }
-    if (webhook === undefined) return problem(404, "The target couldn't be found.");
-    if (what === undefined && method === "PATCH") {
-      const wanted = giteaChange(body, webhook);
-      if ("status" in wanted) return wanted;
-      Object.assign(webhook, wanted, name === "gogs" && { secret: webhook.secret });
-      return { status: 200, body: giteaShown(webhook) };
-    }
-    if (what === undefined && method === "DELETE") {
-      api.webhooks.splice(api.webhooks.indexOf(webhook), 1);
-      return { status: 204 };
-    }
-    if (what !== "tests" || method !== "POST" || name === "gogs") return problem(404, "Not Found");
-    void api.send(webhook, "push");
+  update: "PATCH",
+  shown: giteaShown,
+  list({ query }, all) {
+    const [size, page] = [Math.min(Number(query.get("limit") ?? 30), 50), Number(query.get("page") ?? 1)];
+    const shown = name === "gogs" ? all : all.slice((page - 1) * size, page * size);
+    return { status: 200, body: shown.map(giteaShown) };
+  },
+  wanted(body, webhook) {
+    const { url, content_type: type, secret } = objectOf(body.config);
+    const fields = ["config", "events", "active", "branch_filter", "authorization_header"];
+    const field = unknownField(body, ...fields, ...(webhook ? [] : ["type"]));
+    if (field) return problem(422, `${field} is unknown`);
+    if (!webhook && body.type !== name) return problem(422, `Invalid hook type: ${body.type}`);
+    if (!webhook && (url === undefined || type === undefined)) return problem(422, "Missing config option");
+    if (type !== undefined && !["json", "form"].includes(text(type))) return problem(422, "Invalid content type");
+    return {
+      ...(url !== undefined && { url: text(url) }),
+      ...(type !== undefined && { contentType: text(type) }),
+      ...(secret !== undefined && { secret: text(secret) }),
+      events: (body.events as string[] | undefined) ?? ["push"],
+      active: body.active === undefined ? webhook?.active === true : body.active === true,
+    };
+  },
+  correct: (webhook, wanted) => Object.assign(webhook, wanted, name === "gogs" && { secret: webhook.secret }),
+  more(api, { method }, webhook, [what]) {
+    if (what === undefined && method === "DELETE") api.webhooks.splice(api.webhooks.indexOf(webhook), 1);
+    else if (what === "tests" && method === "POST" && name !== "gogs") void api.send(webhook, "push");
+    else return undefined;
     return { status: 204 };
   },
   delivery: (webhook, _, { delivery: id }) => pushOf(name, webhook, { "x-github-delivery": id }),
 });
 
-const atlassianProblem = (status: number, message: string): Result => ({ status, body: { error: { message } } });
-
 const bitbucketShown = ({ id, url, events, active, secret, verifies }: StoredWebhook) => ({
-  type: "webhook_subscription",
-  uuid: `{${id}}`,
-  url,
-  description: "pushgate",
-  active,
-  events,
-  secret_set: secret !== "",
-  skip_cert_verification: !verifies,
+  ...{ uuid: `{${id}}`, url, description: "pushgate", active, events },
+  ...{ secret_set: secret !== "", skip_cert_verification: !verifies },
 });
 
 const bitbucket: Family = {
   path: /^\/2\.0\/repositories\/([^/]+\/[^/]+)\/hooks(\/.*)?$/,
   tokenOf: bearer,
   forbidden: 403,
-  answer(api, { method, parts: [repository = "", rest = ""], query, body, path }) {
-    const hook = rest.slice(1);
-    const all = api.of("bitbucket", repository);
-    if (hook === "" && method === "GET") {
-      const [size, page] = [Math.min(Number(query.get("pagelen") ?? 10), 100), Number(query.get("page") ?? 1)];
-      const values = all.slice((page - 1) * size, page * size).map(bitbucketShown);
-      const next = `https://api.bitbucket.org${path}?pagelen=${size}&page=${page + 1}`;
-      return { status: 200, body: { values, page, pagelen: size, ...(all.length > page * size && { next }) } };
-    }
+  update: "PUT",
+  idOf: ({ id }) => `{${id}}`,
+  shown: bitbucketShown,
+  list({ query, path }, all) {
+    const [size, page] = [Math.min(Number(query.get("pagelen") ?? 10), 100), Number(query.get("page") ?? 1)];
+    const values = all.slice((page - 1) * size, page * size).map(bitbucketShown);
+    const next = `https://api.bitbucket.org${path}?pagelen=${size}&page=${page + 1}`;
+    return { status: 200, body: { values, page, pagelen: size, ...(all.length > page * size && { next }) } };
+  },
+  wanted(body) {
     const field = unknownField(body, "description", "url", "active", "secret", "events", "skip_cert_verification");
-    if (field) return atlassianProblem(400, `${field}: extra keys not allowed`);
+    if (field) return problem(400, `${field}: extra keys not allowed`);
     const events = body.events as string[] | undefined;
     if (events === undefined || events.some((event) => !/^repo:(push|fork)$/.test(event)))
-      return atlassianProblem(400, "events: unknown event");
-    const wanted = {
-      url: text(body.url),
-      events,
-      active: body.active === true,
-      verifies: body.skip_cert_verification !== true,
+      return problem(400, "events: unknown event");
+    return {
+      ...{ url: text(body.url), events, active: body.active === true, verifies: body.skip_cert_verification !== true },
       ...(body.secret !== undefined && { secret: text(body.secret) }),
     };
-    if (hook === "" && method === "POST")
-      return { status: 201, body: bitbucketShown(api.add("bitbucket", repository, { ...empty, ...wanted })) };
-    const webhook = all.find(({ id }) => `{${id}}` === hook);
-    if (webhook === undefined || method !== "PUT") return atlassianProblem(404, "Resource not found");
-    Object.assign(webhook, wanted);
-    return { status: 200, body: bitbucketShown(webhook) };
   },
   delivery: (webhook, _, { delivery: id }) => pushOf("bitbucket", webhook, { "x-request-uuid": id }),
 };
 
 const dataCenterShown = ({ id, url, events, active, secret, verifies }: StoredWebhook) => ({
-  id,
-  name: "pushgate",
-  createdDate: 1513106011000,
-  events,
+  ...{ id, name: "pushgate", events, url, active, sslVerificationRequired: verifies },
   configuration: { ...(secret !== "" && { secret }), createdBy: "bitbucket" },
-  url,
-  active,
-  scopeType: "repository",
-  sslVerificationRequired: verifies,
 });
 
 const dataCenter: Family = {
   path: /^\/rest\/api\/latest\/projects\/([^/]+\/repos\/[^/]+)\/webhooks(\/.*)?$/,
   tokenOf: bearer,
   forbidden: 401,
-  answer(api, { method, parts: [repository = "", rest = ""], query, body }) {
-    const hook = rest.slice(1);
-    const all = api.of("bitbucket-data-center", repository);
-    if (hook === "" && method === "GET") {
-      const [limit, start] = [Number(query.get("limit") ?? 25), Number(query.get("start") ?? 0)];
-      const isLastPage = all.length <= start + limit;
-      const values = all.slice(start, start + limit).map(dataCenterShown);
-      return {
-        status: 200,
-        body: {
-          size: values.length,
-          limit,
-          start,
-          isLastPage,
-          values,
-          nextPageStart: isLastPage ? null : start + limit,
-        },
-      };
-    }
+  update: "PUT",
+  shown: dataCenterShown,
+  list({ query }, all) {
+    const [limit, start] = [Number(query.get("limit") ?? 25), Number(query.get("start") ?? 0)];
+    const isLastPage = all.length <= start + limit;
+    const values = all.slice(start, start + limit).map(dataCenterShown);
+    return { status: 200, body: { values, isLastPage, nextPageStart: isLastPage ? null : start + limit } };
+  },
+  wanted(body) {
     const fields = ["name", "url", "active", "events", "configuration", "sslVerificationRequired"];
     const field = unknownField(body, ...fields);
-    if (field) return atlassianProblem(400, `Unrecognized field "${field}"`);
-    const wanted = {
-      url: text(body.url),
-      events: (body.events as string[] | undefined) ?? [],
-      active: body.active === true,
-      verifies: body.sslVerificationRequired !== false,
-      secret: text(objectOf(body.configuration).secret),
+    if (field) return problem(400, `Unrecognized field "${field}"`);
+    return {
+      ...{ url: text(body.url), events: (body.events as string[] | undefined) ?? [], active: body.active === true },
+      ...{ verifies: body.sslVerificationRequired !== false, secret: text(objectOf(body.configuration).secret) },
     };
-    if (hook === "" && method === "POST")
-      return {
-        status: 201,
-        body: dataCenterShown(api.add("bitbucket-data-center", repository, { ...empty, ...wanted })),
-      };
-    const webhook = all.find(({ id }) => `${id}` === hook);
-    if (webhook === undefined || method !== "PUT") return atlassianProblem(404, "no such webhook");
-    Object.assign(webhook, wanted);
-    return { status: 200, body: dataCenterShown(webhook) };
   },
   delivery: (webhook, _, { delivery: id }) => pushOf("bitbucket-data-center", webhook, { "x-request-id": id }),
 };
@@ -587,8 +491,9 @@ export class WebhookApi {
     this.requests.push(`${method} ${url}`);
     if (this.instead !== undefined) return this.instead;
     const { pathname, searchParams: query } = new URL(url, "https://localhost");
-    const family = Object.values(families).find(({ path }) => path.test(pathname));
-    if (family === undefined) return problem(404, "Not Found");
+    const found = (Object.entries(families) as [FamilyName, Family][]).find(([, { path }]) => path.test(pathname));
+    if (found === undefined) return problem(404, "Not Found");
+    const [name, family] = found;
     if (family.needsUserAgent && !headers["user-agent"])
       return problem(403, "Request forbidden by administrative rules.");
     const token = family.tokenOf(headers);
@@ -596,20 +501,13 @@ export class WebhookApi {
     if (token !== this.token) return problem(401, "Bad credentials");
     if (this.limit !== undefined && this.limit.left-- <= 0) return this.limited(this.limit.for);
     if (bytes !== "" && headers["content-type"] !== "application/json") return problem(415, "not JSON");
-    const captured = family.path
+    const parts = family.path
       .exec(pathname)!
       .slice(1)
-      .map((part) => (part === undefined ? part : decodeURIComponent(part)));
-    if (!this.repositories.has(captured[0] ?? "")) return problem(404, "Not Found");
+      .map((part) => decodeURIComponent(part ?? ""));
+    if (!this.repositories.has(parts[0]!)) return problem(404, "Not Found");
     const body = bytes === "" ? {} : (JSON.parse(bytes) as Body);
-    return family.answer(this, {
-      origin: `https://${headers.host}`,
-      method,
-      parts: captured as string[],
-      path: pathname,
-      query,
-      body,
-    });
+    return answerOf(this, name, { origin: `https://${headers.host}`, method, parts, path: pathname, query, body });
   }
 
   private limited(milliseconds: number): Result {

@@ -124,7 +124,7 @@ export async function programAttacks() {
   if (reason !== undefined) console.log(`soak: no attacks on the builder: ${reason}`);
   const spool = join(folder, "spool");
   mkdirSync(spool);
-  const publishing = reason === undefined ? await startPublishing({ spool }) : undefined;
+  const publishing = reason === undefined ? await startPublishing(spool) : undefined;
   let revision = 0;
   if (publishing)
     attacks.push({

@@ -88,7 +88,7 @@ export const areas: readonly Area[] = [
     // Their APIs: the receiver reads nothing of these.
     sources: ["service/git-hosts/api", "service/pause.ts"],
     tests: ["test/service/git-hosts/api", "test/service/pause.test.ts"],
-    score: 85,
+    score: 90,
   },
   { name: "metrics", sources: ["service/metrics"], tests: ["test/service/metrics"], score: 85 },
   ...builderRooms,

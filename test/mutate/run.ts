@@ -3,7 +3,7 @@
  * - `npm run mutate -- service/receiver infra/apply/reconcile.ts` changes these only,
  * - `npm run mutate -- --changed` only lines that differ from main,
  * - without arguments it changes everything, which takes hours.
- * `--sample 5` tries one in five mutants. `--quick` leaves out mutants of constants, each of which needs all tests of its
+ * `--sample 300` tries the same 300 mutants of each area in every run, and stores nothing. `--quick` leaves out mutants of constants, each of which needs all tests of its
  * folder. Results are kept in node_modules/.cache: the next run repeats what changed since. `--again` repeats everything.
  */
 import { execFileSync } from "node:child_process";
@@ -28,7 +28,7 @@ const { values: options, positionals: folders } = parseArgs({
 });
 const { sample } = options;
 if (sample !== undefined && !/^[1-9]\d*$/.test(sample))
-  throw new Error(`--sample is "${sample}". Use a whole number, such as 5 for one in five mutants.`);
+  throw new Error(`--sample is "${sample}". Use a whole number, such as 300 for so many mutants of each area.`);
 if (sample !== undefined) process.env.PUSHGATE_SAMPLE = sample;
 
 const git = (...command: string[]) => execFileSync("git", command, { encoding: "utf8" });

@@ -7,12 +7,27 @@
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { vi } from "vitest";
+import { expect, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { plainMode, sha256 } from "../../../infra/apply/manifest.ts";
 import type { Status } from "../../../infra/cli/site/host-report.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+const like = (text: string | RegExp): unknown =>
+  typeof text === "string" ? expect.stringContaining(text) : expect.stringMatching(text);
+/** A run that ends with this code, and prints the first text among its output and the second among its errors. */
+export const ends = (code: number, stdout: string | RegExp = "", stderr: string | RegExp = "") => ({
+  ...{ code, stdout: like(stdout), stderr: like(stderr) },
+});
+
+export const hostOf = (name: string) => ({
+  ...{ name, ssh: `root@${name}`, address: "192.0.2.1", hostname: `${name}-hooks.example.org` },
+});
+export const hookOf = (more: object = {}) => ({
+  ...{ name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },
+  ...more,
+});
 
 const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard", "/var/log/pushgate-nginx"];
 

@@ -109,13 +109,12 @@ test("a line of both logs has one status, or the receiver's 499 where nginx answ
   expect(of({ status: 499, up_status: "-" }, 499)).toBe(2);
 });
 
-test("doubted() leaves what was found, and drops only a missing line", () => {
-  const [seen] = attempts(id, [nginx(first), receiver(first)]);
+test("doubted() leaves what was found, and drops only a missing line of a log that may lack lines", () => {
+  const [both, bare] = [attempts(id, [nginx(first), receiver(first)])[0]!, attempts(id, [receiver(first)])[0]!];
   const all = { nginx: true, receiver: true };
-  expect(doubted(seen!, all)).toEqual(seen);
-  expect(Object.keys(doubted({ time: first }, all))).toEqual(["time"]);
-  const [bare] = attempts(id, [receiver(first)]);
-  expect(Object.keys(doubted(bare!, all))).toEqual(["time", "hook", "receiver"]);
+  expect(doubted(both, all)).toEqual(both);
+  expect(Object.keys(doubted(bare, all))).toEqual(["time", "hook", "receiver"]);
+  expect(doubted({ nginx: "none", receiver: "none" }, { nginx: false, receiver: true })).toEqual({ nginx: "none" });
 });
 
 const at = (seconds: number): string => new Date(Date.UTC(2026, 10, 23, 10) + seconds * 1000).toISOString();
@@ -126,53 +125,37 @@ const entry = (seconds: number, status: number) => ({ time: at(seconds), status 
 test("each entry has the attempt with its status, nearest in time, and none goes to two", () => {
   const [first, second, third] = [attempt(0, 403), attempt(30, 403), attempt(50, 202)];
   expect(paired([entry(51, 202), entry(31, 403), entry(1, 403)], [first, second, third])).toEqual([
-    third,
-    second,
-    first,
+    ...[third, second, first],
   ]);
   expect(paired([entry(1, 403), entry(2, 403)], [first])).toEqual([first, undefined]);
+  // Without a time, by the status alone.
+  expect(paired([{ status: 202 }, { status: 403 }], [first, attempt(9_000, 202)])).toEqual([
+    attempt(9_000, 202),
+    first,
+  ]);
 });
 
-test("an entry of another status than every attempt reached no host", () => {
-  expect(paired([entry(0, 403)], [attempt(0, 202)])).toEqual([undefined]);
-  expect(paired([entry(0, 403)], [{ nginx: "none", receiver: "none" }])).toEqual([undefined]);
+const logged: Evidence = { time: at(0), receiver: { status: 401, reason: "no signature", source: null } };
+const both: Evidence = { ...attempt(0, 504), receiver: { status: 499, reason: "", source: null } };
+test.each<[string, ReturnType<typeof entry>, Evidence, boolean]>([
+  ["of another status", entry(0, 403), attempt(0, 202), false],
+  ["that reached no host", entry(0, 403), { nginx: "none", receiver: "none" }, false],
+  ["without a line of either log", entry(0, 202), { time: at(0), nginx: "none", receiver: "none" }, false],
+  ["a minute away", entry(0, 403), attempt(60, 403), true],
+  ["more than a minute away", entry(0, 403), attempt(61, 403), false],
+  ["that nginx ended before its answer: 0", entry(0, 0), attempt(5, 499), true],
+  ["that nginx ended before its answer: 502", entry(0, 502), attempt(5, 499), true],
+  ["that nginx ended before its answer: 504", entry(0, 504), attempt(5, 499), true],
+  ["that nginx ended before its answer: 520", entry(0, 520), attempt(5, 499), true],
+  ["with a line of the receiver alone", entry(0, 401), logged, true],
+  ["with nginx's status", entry(0, 504), both, true],
+  ["with the receiver's status and another of nginx", entry(0, 499), both, false],
+])("whether an entry is about an attempt %s", (_, one, of, is) => {
+  expect(paired([one], [of])).toEqual([is ? of : undefined]);
 });
 
-test("an attempt more than a minute away is another one", () => {
-  expect(paired([entry(0, 403)], [attempt(59, 403)])).not.toEqual([undefined]);
-  expect(paired([entry(0, 403)], [attempt(61, 403)])).toEqual([undefined]);
-});
-
-test.each([0, 502, 504, 520, 524])("an entry with %i may be about an attempt that ended otherwise", (status) => {
-  const late = attempt(5, 499);
-  expect(paired([entry(0, status)], [late])).toEqual([late]);
-});
-
-test("an attempt with the same status goes before one that ended otherwise", () => {
+test("an attempt with the same status goes before one that ended otherwise, and of these the nearest", () => {
   const [late, accepted] = [attempt(1, 499), attempt(2, 202)];
   expect(paired([entry(2, 0), entry(3, 202)], [late, accepted])).toEqual([late, accepted]);
-});
-
-test("an entry without a time is paired by its status", () => {
-  const [rejected, accepted] = [attempt(0, 401), attempt(9_000, 202)];
-  expect(paired([{ status: 202 }, { status: 401 }], [rejected, accepted])).toEqual([accepted, rejected]);
-});
-
-test("a line of the receiver alone has its status", () => {
-  const logged: Evidence = { time: at(0), receiver: { status: 401, reason: "no signature", source: null } };
-  expect(paired([entry(0, 401)], [logged])).toEqual([logged]);
-});
-
-test("exactly a minute apart is still one, and of attempts that ended otherwise the nearest is taken", () => {
-  expect(paired([entry(0, 403)], [attempt(60, 403)])).toEqual([attempt(60, 403)]);
-  const [far, near] = [attempt(40, 499), attempt(3, 499)];
-  expect(paired([entry(0, 0)], [far, near])).toEqual([near]);
-});
-
-test("an attempt with neither log has no status, and one with both has nginx's", () => {
-  const unseen: Evidence = { time: at(0), nginx: "none", receiver: "none" };
-  expect(paired([entry(0, 202)], [unseen])).toEqual([undefined]);
-  const both: Evidence = { ...attempt(0, 504), receiver: { status: 499, reason: "", source: null } };
-  expect(paired([entry(0, 504)], [both])).toEqual([both]);
-  expect(paired([entry(0, 499)], [both])).toEqual([undefined]);
+  expect(paired([entry(0, 0)], [attempt(40, 499), late])).toEqual([late]);
 });

@@ -32,15 +32,15 @@ beforeEach(async () => {
 });
 afterEach(() => terminal.close());
 
-/** Puts a pulumi before the fake one that rejects a secret without the passphrase, in pulumi's own words. */
-function locked(): void {
-  mkdirSync(join(folder, ".bin"));
+/** Puts a pulumi before the fake one whose "config set" rejects a secret without the passphrase, in pulumi's own words. */
+function locked(command = "config set"): void {
+  mkdirSync(join(folder, ".bin"), { recursive: true });
   hosts.program(
     join(folder, ".bin/pulumi"),
     `#!/bin/sh
 case "$1 $2" in
   "stack rm") rm "Pulumi.$3.yaml"; exit ;;
-  "config set")
+  "${command}")
     [ "\${PULUMI_CONFIG_PASSPHRASE-}" = "open sesame" ] || {
       echo "error: passphrase must be set with PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE environment variables" >&2
       exit 1
@@ -90,10 +90,7 @@ test("init prompts for each thing it needs, explains it, and writes the stack", 
 
 const wrong: Readonly<Record<string, readonly [answer: string, says: RegExp]>> = {
   zone: ["Pushgate Dev", /That is "Pushgate Dev"\. Use a DNS name in lower case/],
-  plan: ["gratis", /That is "gratis"\. Use one of free, pro, /],
-  ssh: ["-oProxyCommand=x", /That is "-oProxyCommand=x"\. Use /],
   address: ["9.9.9", /That is "9\.9\.9"\. Use /],
-  repository: ["site", /That is "site"\. Use /],
   branch: ["-x", /That is "-x"\. Use a branch name/],
 };
 
@@ -112,15 +109,14 @@ test("a wrong answer is quoted with what fits, and stays to be corrected", async
 });
 
 test.each([
-  ["Ctrl-C", "zone", 0, interrupt],
   ["Ctrl-D", "zone", 0, endOfInput],
-  ["Ctrl-C", "name", 3, interrupt],
   ["Ctrl-C", "siteHostname", 14, interrupt],
 ])("%s at the prompt %s ends init, and leaves nothing", async (_, name, i, key) => {
   const typed: readonly Reply[] = [...replies.slice(0, i), [reply(name, "")[0], key]];
   const { code, text } = await terminal.run(`${pushgate} init`, typed);
-  expect(code).toBe(1);
-  expect(text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/);
+  expect([code, text]).toEqual([
+    ...[1, expect.stringMatching(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/)],
+  ]);
   expect(written()).toEqual([]);
 });
 
@@ -142,17 +138,8 @@ test("Ctrl-C while pulumi stores the secret leaves no stack behind", async () =>
   expect([code, written()], text).toEqual([1, []]);
 });
 
-test("init overwrites nothing, and says so before its first prompt", async () => {
-  writeFileSync(stackFile(), "config: {}\n");
-  const { code, text } = await terminal.run(`${pushgate} init`);
-  expect(code).toBe(1);
-  expect(text).toContain("Pulumi.live.yaml exists, and init overwrites nothing. Edit it, or choose another --stack.");
-  expect(readFileSync(stackFile(), "utf8")).toBe("config: {}\n");
-});
-
 test("a command that reads secrets prompts for the passphrase where there is a terminal", async () => {
-  const program = readFileSync(join(folder, ".bin/pulumi"), "utf8");
-  hosts.program(join(folder, ".bin/pulumi"), program.replace('"config set")', '"config --json")'));
+  locked("config --json");
   const site = { name: "site", gitHost: "github", repository: "https://github.com/me/site.git", branch: "main" };
   hosts.configure([{ name: "web1", ssh: "root@9.9.9.9", address: "9.9.9.9", hostname: "hooks.pushgate.dev" }], [site], {
     site: { current: "c".repeat(44) },

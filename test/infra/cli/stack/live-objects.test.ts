@@ -1,5 +1,5 @@
 /** `npx pushgate adopt` among several candidates of each kind. The rest of the command: test/engine/adopt.test.ts. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { find, type Resource } from "../../../../infra/cli/stack/live-objects.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { records } from "../../../../infra/edge/dns.ts";
@@ -36,29 +36,31 @@ const adopted = async (name: string) => {
   return (await Promise.all(found)).map(({ id, notes = [] }) => [id?.split("/")[1], ...notes]);
 };
 
-test("adopt finds each host's own record of a site", async () => {
-  live(siteHostname, "203.0.113.11", "203.0.113.10");
-  expect(await adopted(siteHostname)).toEqual([["203.0.113.10"], ["203.0.113.11"]]);
-});
-
-test("adopt leaves a site's record that leads elsewhere, and names it once", async () => {
-  live(siteHostname, "203.0.113.80", "203.0.113.11");
-  expect(await adopted(siteHostname)).toEqual([
-    [undefined, expect.stringMatching(/^also leads to 203\.0\.113\.80, .* share of visitors: remove it$/)],
-    ["203.0.113.11"],
-  ]);
-});
-
-test("adopt takes over one record of a hook's name, wherever it leads", async () => {
-  live(exampleHost.hostname, "198.51.100.7", "198.51.100.8");
-  expect(await adopted(exampleHost.hostname)).toEqual([
-    ["198.51.100.7", expect.stringMatching(/^also leads to 198\.51\.100\.8, .* share of deliveries: remove it$/)],
-  ]);
+const name = exampleHost.hostname;
+const elsewhere = (to: string, whose: string) =>
+  expect.stringMatching(new RegExp(`^also leads to ${to.replaceAll(".", "\\.")}, .* share of ${whose}: remove it$`));
+test.each<[string, string, string[], unknown[]]>([
+  ["each host's own of a site", siteHostname, ["203.0.113.11", "203.0.113.10"], [["203.0.113.10"], ["203.0.113.11"]]],
+  [
+    "none of a site that leads elsewhere, and names it once",
+    siteHostname,
+    ["203.0.113.80", "203.0.113.11"],
+    [[undefined, elsewhere("203.0.113.80", "visitors")], ["203.0.113.11"]],
+  ],
+  [
+    "one of a hook's name, wherever it leads",
+    name,
+    ["198.51.100.7", "198.51.100.8"],
+    [["198.51.100.7", elsewhere("198.51.100.8", "deliveries")]],
+  ],
+])("of the records adopt takes %s", async (_, name, contents, taken) => {
+  live(name, ...contents);
+  expect(await adopted(name)).toEqual(taken);
 });
 
 test("adopt takes over no record of another type", async () => {
-  liveOf("CNAME", exampleHost.hostname, "hooks.example.net");
-  expect(await adopted(exampleHost.hostname)).toEqual([[undefined]]);
+  liveOf("CNAME", name, "hooks.example.net");
+  expect(await adopted(name)).toEqual([[undefined]]);
 });
 
 /** The object's id as the import file has it, what it is, and the notes. */
@@ -69,110 +71,74 @@ const found = async (kind: string, inputs: Resource["inputs"], name = "") => {
   return [id?.replace(api.zone.id, "Z"), what, ...notes];
 };
 
-describe("of a phase's rulesets", () => {
+test("of a phase's rulesets adopt takes the zone's own, not a managed one and not another phase's", async () => {
   const phase = "http_request_firewall_custom";
-  const ruleset = (id: string, kind: string, of = phase) =>
-    ({ id, kind, name: `${id} rules`, phase: of, description: "", version: "1", rules: [], last_updated: "" }) as never;
+  const ruleset = (letter: string, kind: string, of = phase) =>
+    ({ id: letter.repeat(32), kind, name: `${letter} rules`, phase: of, version: "1", rules: [] }) as never;
   const inputs = { phase, kind: "zone" };
-
-  test("adopt takes the zone's own, not a managed one and not another phase's", async () => {
-    const other = ruleset("d".repeat(32), "zone", "http_request_origin");
-    api.zone.rulesets = [ruleset("a".repeat(32), "managed"), ruleset("b".repeat(32), "custom"), other];
-    expect(await found("ruleset:Ruleset", inputs)).toEqual([undefined, undefined]);
-    const own = "c".repeat(32);
-    api.zone.rulesets.push(ruleset(own, "zone"));
-    expect(await found("ruleset:Ruleset", inputs)).toEqual([`zones/Z/${own}`, `ruleset "${own} rules"`]);
-  });
+  api.zone.rulesets = [ruleset("a", "managed"), ruleset("b", "custom"), ruleset("d", "zone", "http_request_origin")];
+  expect(await found("ruleset:Ruleset", inputs)).toEqual([undefined, undefined]);
+  api.zone.rulesets.push(ruleset("c", "zone"));
+  expect(await found("ruleset:Ruleset", inputs)).toEqual([`zones/Z/${"c".repeat(32)}`, 'ruleset "c rules"']);
 });
 
-describe("of the origin certificates", () => {
+test("of the origin certificates adopt takes the newest with exactly these names, and names the others", async () => {
   const names = [exampleHost.hostname, siteHostname];
+  const adopted = () => found("originCaCertificate:OriginCaCertificate", { hostnames: names });
   const certificate = (id: string, hostnames: string[], expires_on: string) =>
     api.zone.origin_certificates.push({ id, certificate: "", hostnames, expires_on });
-  const inputs = { hostnames: names };
-
-  test("adopt takes the newest with exactly these names, in any order, and names the others", async () => {
-    certificate("older", names, "2040-01-01T00:00:00Z");
-    certificate("newest", names.toReversed(), "2041-11-02T00:00:00Z");
-    certificate("old", names, "2041-11-01T00:00:00Z");
-    const notes = ["old", "older"].map(
-      (id) => `certificate ${id} has the same names and stays: revoke it after \`up\``,
-    );
-    expect(await found("originCaCertificate:OriginCaCertificate", inputs)).toEqual([
-      "newest",
-      "origin certificate newest, until 2041-11-02",
-      expect.stringContaining("`up` creates another one and then revokes it"),
-      ...notes,
-    ]);
-  });
-
-  test("adopt takes none with more names or with fewer, which others use", async () => {
-    certificate("more", [...names, "zoo.example.org"], "2041-11-01T00:00:00Z");
-    certificate("fewer", names.slice(1), "2041-11-01T00:00:00Z");
-    expect(await found("originCaCertificate:OriginCaCertificate", inputs)).toEqual([undefined, undefined]);
-  });
+  certificate("more", [...names, "zoo.example.org"], "2041-11-01T00:00:00Z");
+  certificate("fewer", names.slice(1), "2041-11-01T00:00:00Z");
+  expect(await adopted()).toEqual([undefined, undefined]);
+  certificate("older", names, "2040-01-01T00:00:00Z");
+  certificate("newest", names.toReversed(), "2041-11-02T00:00:00Z");
+  certificate("old", names, "2041-11-01T00:00:00Z");
+  expect(await adopted()).toEqual([
+    ...["newest", "origin certificate newest, until 2041-11-02"],
+    expect.stringContaining("`up` creates another one and then revokes it"),
+    ...["old", "older"].map((id) => `certificate ${id} has the same names and stays: revoke it after \`up\``),
+  ]);
 });
 
-describe("of the client certificates", () => {
+test("of the client certificates adopt takes the newest that pushgate made for this zone, and names the others", async () => {
   const kind = "authenticatedOriginPullsHostnameCertificate:AuthenticatedOriginPullsHostnameCertificate";
-  let own: string;
-  let foreign: string[];
-  beforeAll(async () => {
-    const issued = async (by: string) => {
-      const authority = await createAuthority(by);
-      const { certificate } = await authority.issue("pushgate origin pulls of example.org");
-      await authority.close();
-      return certificate;
-    };
-    own = await issued("pushgate origin pulls of example.org");
-    foreign = await Promise.all(
-      ["pushgate origin pulls of example.net", "pushgate origin pulls of example.org.example.net", "another CA"].map(
-        issued,
-      ),
-    );
-  });
+  const issuer = "pushgate origin pulls of example.org";
+  const issued = async (by: string) => {
+    const authority = await createAuthority(by);
+    const { certificate } = await authority.issue(issuer);
+    await authority.close();
+    return certificate;
+  };
   const uploaded = (id: string, certificate: string, uploaded_on: string, status = "active") =>
     api.zone.origin_pulls.hostname_certificates.push({ id, certificate, status, uploaded_on } as never);
-
-  test("adopt takes the newest that pushgate made for this zone, and names the others of these", async () => {
-    uploaded("older", own, "2026-01-01T00:00:00Z");
-    uploaded("newest", own, "2026-03-01T00:00:00Z");
-    uploaded("old", own, "2026-02-01T00:00:00Z");
-    for (const [n, certificate] of [...foreign, "no certificate"].entries())
-      uploaded(`foreign${n}`, certificate, "2026-04-01T00:00:00Z");
-    for (const status of ["deleted", "pending_deletion"]) uploaded(status, own, "2026-05-01T00:00:00Z", status);
-    expect(await found(kind, {})).toEqual([
-      "Z/newest",
-      "client certificate newest",
-      expect.stringContaining("its key was only in the lost state"),
-      ...["old", "older"].map((id) => `client certificate ${id} is pushgate's too and stays: delete it after \`up\``),
-    ]);
-  });
-
-  test("adopt takes none of another issuer", async () => {
-    for (const [n, certificate] of foreign.entries()) uploaded(`foreign${n}`, certificate, "2026-04-01T00:00:00Z");
-    expect(await found(kind, {})).toEqual([undefined, undefined]);
-  });
+  for (const by of ["pushgate origin pulls of example.net", `${issuer}.example.net`, "another CA"])
+    uploaded(by, await issued(by), "2026-04-01T00:00:00Z");
+  uploaded("broken", "no certificate", "2026-04-01T00:00:00Z");
+  const own = await issued(issuer);
+  for (const status of ["deleted", "pending_deletion"]) uploaded(status, own, "2026-05-01T00:00:00Z", status);
+  expect(await found(kind, {})).toEqual([undefined, undefined]);
+  for (const [id, month] of Object.entries({ older: 1, newest: 3, old: 2 }))
+    uploaded(id, own, `2026-0${month}-01T00:00:00Z`);
+  expect(await found(kind, {})).toEqual([
+    ...["Z/newest", "client certificate newest"],
+    expect.stringContaining("its key was only in the lost state"),
+    ...["old", "older"].map((id) => `client certificate ${id} is pushgate's too and stays: delete it after \`up\``),
+  ]);
 });
 
-describe("of the origin pulls of hostnames", () => {
+test("of the origin pulls of hostnames adopt takes those of this hostname, unless they are being deleted", async () => {
+  const { hostname } = exampleHost;
   const kind = "authenticatedOriginPulls:AuthenticatedOriginPulls";
   const pulls = (hostname: string, status: string) =>
     api.zone.origin_pulls.hostnames.push({ hostname, cert_id: `of ${hostname}`, enabled: true, status } as never);
-  const { hostname } = exampleHost;
-
-  test("adopt takes those of this hostname, unless they are being deleted", async () => {
-    pulls(siteHostname, "active");
-    expect(await found(kind, { configs: [{ hostname }] })).toEqual([undefined, undefined]);
-    pulls(hostname, "active");
-    const one = [`Z/${hostname}`, `client certificate of ${hostname} for ${hostname}`];
-    expect(await found(kind, { configs: [{ hostname }] })).toEqual(one);
-    // A preview does not know `configs` while the certificate is to be created.
-    expect(await found(kind, {}, `${hostname} client certificate`)).toEqual(one);
-    for (const status of ["deleted", "pending_deletion"]) {
-      api.zone.origin_pulls.hostnames = [];
-      pulls(hostname, status);
-      expect(await found(kind, { configs: [{ hostname }] })).toEqual([undefined, undefined]);
-    }
-  });
+  const own = () => found(kind, { configs: [{ hostname }] });
+  for (const status of ["deleted", "pending_deletion"]) pulls(hostname, status);
+  pulls(siteHostname, "active");
+  expect(await own()).toEqual([undefined, undefined]);
+  api.zone.origin_pulls.hostnames = [];
+  pulls(hostname, "active");
+  const one = [`Z/${hostname}`, `client certificate of ${hostname} for ${hostname}`];
+  expect(await own()).toEqual(one);
+  // A preview does not know `configs` while the certificate is to be created.
+  expect(await found(kind, {}, `${hostname} client certificate`)).toEqual(one);
 });

@@ -37,12 +37,8 @@ function logged(change: Partial<Row>): void {
   securityLog(api.zone).push({
     ...{ action: "block", source: "firewallCustom", ruleId: "5f2b", rulesetId: "", description: "", kind: "firewall" },
     ...{ rayName: ray, datetime: new Date().toISOString(), matchIndex: 0, clientIP: "192.0.2.1", userAgent: "" },
-    ...{
-      clientRequestHTTPHost: "",
-      clientRequestHTTPMethodName: "POST",
-      clientRequestPath: "/",
-      clientRequestQuery: "",
-    },
+    ...{ clientRequestHTTPHost: "", clientRequestHTTPMethodName: "POST" },
+    ...{ clientRequestPath: "/", clientRequestQuery: "" },
     ...change,
   });
 }
@@ -53,15 +49,13 @@ beforeEach(() => {
   api.requests.length = 0;
   api.zone.plan = "free";
   securityLog(api.zone).length = 0;
-  const ruleset = {
-    name: "default",
-    description: "",
-    kind: "zone",
-    version: "1",
-    last_updated: "2026-01-01T00:00:00Z",
-  };
   const rules = [rule("aa11", "pushgate_rest", "pushgate: nothing else"), rule("bb22", "office", "only the office")];
-  api.zone.rulesets = [{ ...ruleset, id: "c0", phase: "http_request_firewall_custom", rules }];
+  api.zone.rulesets = [
+    {
+      ...{ id: "c0", name: "default", description: "", kind: "zone", phase: "http_request_firewall_custom", rules },
+      ...{ version: "1", last_updated: "2026-01-01T00:00:00Z" },
+    },
+  ];
 });
 
 type Answer = Parameters<typeof atCloudflare>[0][number];
@@ -87,27 +81,10 @@ test("a rule of the zone's own: the command prints it, and a fix that names it",
   const words = ["trace", "--status", "403", "--header", `CF-Ray: ${ray}-FRA`];
   const { code, stdout, stderr } = await hosts.run(...words);
   expect([code, stderr]).toEqual([1, ""]);
-  expect(stdout).toMatchInlineSnapshot(`
-    "  the git host            sent it
-      1 DNS                   passed
-      2 WAF                   rejected it
-      3 bot management        not reached
-      4 Cloudflare to origin  not reached
-      5 firewall              not reached
-      6 nginx                 not reached
-      7 systemd               not reached
-      8 receiver              not reached
-    certain: a custom rule of the zone or account blocked the request.
-      fix: Exclude the hostname from the zone's own rule "only the office" bb22. npx pulumi up puts pushgate's rules before the zone's own.
-    seen:
-      the git host's page     403 {"cf-ray":"8f0c2d1e3a4b5c6d-FRA"}
-      Cloudflare's events     block by firewallcustom, the zone's own rule "only the office" bb22
-      nginx                   not looked at
-      receiver                not looked at
-      the host's layers       not looked at
-
-    "
-  `);
+  expect(stdout).toMatch(/2 WAF +rejected it\n/);
+  expect(stdout).toContain(`certain: a custom rule of the zone or account blocked the request.
+  fix: Exclude the hostname from the zone's own rule "only the office" bb22. npx pulumi up puts pushgate's rules before`);
+  expect(stdout).toMatch(/Cloudflare's events +block by firewallcustom, the zone's own rule "only the office" bb22\n/);
   const [found] = JSON.parse((await hosts.run(...words, "--json")).stdout) as { outcomes: object[] }[];
   expect(found).toMatchObject({
     cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", owner: "zone" }],
@@ -123,18 +100,24 @@ test("a configuration that cannot be read: the command goes on without the event
   expect(code).toBe(1);
 });
 
-test("trace names pushgate's own rule that blocked a delivery", async () => {
-  logged({ ruleId: "aa11" });
-  const { certainty, names, text } = await traced();
-  expect([certainty, names]).toEqual(["certain", ["not declared"]]);
-  expect(text).toContain(`block by firewallcustom, pushgate's own rule "pushgate: nothing else" aa11\n`);
-});
-
-test("a rule that the zone's rulesets do not have leaves two outcomes of one layer", async () => {
-  logged({ ruleId: "cc33", description: "of the account" });
-  const { certainty, names, text } = await traced();
-  expect([certainty, names]).toEqual(["likely", ["not declared", "custom rule"]]);
-  expect(text).toContain('Exclude the hostname from the rule "of the account" cc33.');
+test.each([
+  [
+    "pushgate's own",
+    { ruleId: "aa11" },
+    "certain",
+    ["not declared"],
+    'pushgate\'s own rule "pushgate: nothing else" aa11',
+  ],
+  [
+    "unknown to the zone",
+    { ruleId: "cc33", description: "of the account" },
+    "likely",
+    ["not declared", "custom rule"],
+    'from the rule "of the account" cc33.',
+  ],
+])("a rule that is %s", async (_, event, certainty, names, rule) => {
+  logged(event);
+  expect(await traced()).toEqual({ certainty, names, text: expect.stringContaining(rule) });
 });
 
 test("the events of another ray, and of another day, are not this delivery's", async () => {
@@ -175,14 +158,13 @@ test("a skip that is logged beside the event that decided does not count", async
   });
 });
 
-test.each(["free", "pro", "business", "enterprise"] as const)(
-  "the time range is one that the plan %s has",
-  async (plan) => {
+test("the time range is one that each plan has", async () => {
+  logged({ source: "bic", ruleId: "bic" });
+  for (const plan of ["free", "pro", "business", "enterprise"] as const) {
     api.zone.plan = plan;
-    logged({ source: "bic", ruleId: "bic" });
     expect(await looked()).toMatchObject({ cloudflare: [{ source: "bic" }] });
-  },
-);
+  }
+});
 
 test("texts of an event lose control characters, line breaks and length, and none is a placeholder", async () => {
   const hostile = `\u001b[2J\r\n  8 receiver  rejected it\u202e {origin} $& ${"x".repeat(500)}`;
@@ -201,36 +183,23 @@ describe("not looked at, and why", () => {
     ...(body !== undefined && { body }),
   });
   const unauthorized = '{"data":null,"errors":[{"message":"not authorized for that account"}]}';
+  const empty = '{"data":null,"errors":null}';
+  const nowhere = { baseUrl: "http://127.0.0.1:9/client/v4" };
   test.each<[string, Access, Fault | undefined, RegExp]>([
     ["no token", { token: undefined }, undefined, /^cloudflare:apiToken is not set\. Run: /],
     ["a wrong token", { token: "x".repeat(40) }, undefined, /^the API: 401 Invalid API Token \(1000\)$/],
-    [
-      "a token of another zone",
-      { zone: "example.net" },
-      undefined,
-      /^cloudflare:apiToken cannot read a zone example\.net$/,
-    ],
+    ["another zone's token", { zone: "example.net" }, undefined, /^cloudflare:apiToken cannot read a zone example/],
     ["an API that is busy", {}, graphql(429), /^the API: 429 Please wait and try again/],
     ["no JSON", {}, graphql(200, "<html>\u001b[2J"), /^the API: 200 and no JSON$/],
-    [
-      "an error with status 200",
-      {},
-      graphql(200, unauthorized),
-      /^the API: 200 not authorized for that account\. Give /,
-    ],
-    [
-      "an answer without data",
-      {},
-      graphql(200, '{"data":null,"errors":null}'),
-      /^the zone's plan has no security events$/,
-    ],
-    ["no API", { baseUrl: "http://127.0.0.1:9/client/v4" }, undefined, /^the API: no answer from 127\.0\.0\.1:9 /],
+    ["an error with status 200", {}, graphql(200, unauthorized), /^the API: 200 not authorized for that .*\. Give /],
+    ["an answer without data", {}, graphql(200, empty), /^the zone's plan has no security events$/],
+    ["no API", nowhere, undefined, /^the API: no answer from 127\.0\.0\.1:9 /],
   ])("%s", async (_, access, fault, says) => {
     logged({ source: "bic" });
     if (fault) api.faults.push(fault);
-    const { cloudflare, notLooked } = await looked(access);
-    expect(cloudflare).toBeUndefined();
-    expect(notLooked).toMatch(says);
+    expect(await looked(access)).toEqual({ notLooked: expect.stringMatching(says) });
+    // A busy API is not tried again.
+    expect(api.requests.filter((one) => /graphql/.test(JSON.stringify(one))).length).toBeLessThan(2);
   });
 
   test("a token without the permission: the line names it, and the verdict is less certain", async () => {
@@ -244,12 +213,6 @@ describe("not looked at, and why", () => {
     expect(names).toContain("browser check");
   });
 
-  test("a busy API is not tried again", async () => {
-    api.faults.push({ status: 429, times: 9 });
-    await looked();
-    expect(api.requests).toHaveLength(1);
-  });
-
   test("a silent API ends at the deadline", async () => {
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -261,15 +224,12 @@ describe("not looked at, and why", () => {
     silent.close();
   });
 
+  const served = { ...rejected.headers, "x-served-by": "pushgate-proxy" };
   test.each<[string, Answer, RegExp]>([
     ["no answer", undefined, /^the answer has no ray\. Add --status and/],
     ["no ray", { status: 403, headers: {} }, /^the answer has no ray/],
     ["a ray that is none", { status: 403, headers: { "cf-ray": `${ray}"}) { x }` } }, /^the answer has no ray/],
-    [
-      "an answer of the host's",
-      { status: 403, headers: { ...rejected.headers, "x-served-by": "pushgate-proxy" } },
-      /^it let the request pass/,
-    ],
+    ["an answer of the host's", { status: 403, headers: served }, /^it let the request pass/],
   ])("%s: no secret is read", async (_, answer, says) => {
     const access = () => Promise.reject(new Error("the configuration was read"));
     expect((await atCloudflare([answer], access))[0]?.notLooked).toMatch(says);
