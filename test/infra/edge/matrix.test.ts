@@ -198,15 +198,6 @@ describe.each(plans)("$name", (plan) => {
     expect(cells(plan, column, requests).flatMap((cell) => wrong(cell, answer(zone, cell), stated(cell)))).toEqual([]);
   });
 
-  test("both ends of every git host's ranges get the stated answer, and one address outside of each end, too", () => {
-    for (const column of [columns[0]!, columns.find(({ name }) => name === "all of it")!])
-      for (const without of [undefined, "pushgate_delivery", "pushgate_rest"] as const) {
-        const zone = zoneOf(plan, column, without);
-        const all = cells(plan, column, fromEverywhere);
-        expect(all.flatMap((cell) => wrong(cell, answer(zone, cell), stated(cell, without)))).toEqual([]);
-      }
-  });
-
   /** The cells that change if it is removed; all others stay as they are. */
   const changes: Record<Removal, (cell: Cell, before: string) => boolean> = {
     // Every delivery is then one of the rest, even where Bot Fight Mode stopped it before.
@@ -254,6 +245,19 @@ describe.each(plans)("$name", (plan) => {
     }
   });
 });
+
+// What a plan changes is above; a range is admitted by one rule on each.
+test.each([plans[0]!, plans[2]!])(
+  "$name: both ends of every git host's ranges get the stated answer, and one address outside of each end, too",
+  (plan) => {
+    for (const column of [columns[0]!, columns.find(({ name }) => name === "all of it")!])
+      for (const without of [undefined, "pushgate_delivery", "pushgate_rest"] as const) {
+        const zone = zoneOf(plan, column, without);
+        const all = cells(plan, column, fromEverywhere);
+        expect(all.flatMap((cell) => wrong(cell, answer(zone, cell), stated(cell, without)))).toEqual([]);
+      }
+  },
+);
 
 test("preview rejects exactly the plans on which Cloudflare would reject deliveries", () => {
   const empty = { name: "default", description: "", rules: [] };
