@@ -18,10 +18,7 @@ import type { LabRequest, LabResult, LabTask } from "./proxy.ts";
 const namespace = ["--user", "--map-root-user", "--net"];
 
 /** Why no nginx can run here, or undefined. */
-export const noNginx =
-  spawnSync("nginx", ["-v"]).status === 0
-    ? missing("openssl", "nft", "ip", "unshare")
-    : "nginx not installed: apt-get install nginx";
+export const noNginx = missing("nginx", "openssl", "nft", "ip", "unshare");
 
 export const edge = "173.245.48.5";
 export const edge6 = "2606:4700::5";
