@@ -1,8 +1,7 @@
 /** What a site's configuration becomes: settings, units as systemd reads them, folders, facts. Host suites run them. */
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
@@ -11,11 +10,9 @@ import { builderUser, generatorUser, paths, reporterUser, units } from "../../..
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
-import { needs, Root, unitText } from "./namespace.ts";
+import { exposure, needs, unitText, values } from "./namespace.ts";
 
 const layer = builderLayer(rebuilt, exampleHost);
-const root = new Root();
-afterAll(() => root.remove());
 const text = (name: string) => unitText(layer.files, name);
 const [plainHook, docsHook] = rebuilt.hooks as readonly [Hook, Hook];
 const site = docsHook.site!;
@@ -31,25 +28,11 @@ const without = (key: keyof Site): Settings => {
 const filesOf = (settings: Settings) => builderLayer(settings, exampleHost).files;
 const endingIn = (end: string, files = layer.files) => files.find(({ path }) => path.endsWith(end))!.text;
 const hugoOf = (settings: Settings) => endingIn(units.generator("docs"), filesOf(settings));
-/** Values of a key, or of several in the order of the unit: "one|other". */
-const values = (unit: string, key: string) =>
-  [...unit.matchAll(new RegExp(`^(?:${key})=(.*)$`, "gm"))].map(([, value]) => value!);
 const folders = endingIn(paths.builderTmpfiles);
 
 describe("exposure", () => {
   needs("systemd-analyze");
 
-  /** Tenths, as `systemd-analyze security` counts a unit's text. */
-  function exposure(name: string, unit: string): number {
-    const file = root.write(`${name}-${Math.random()}/${name}`, unit);
-    const { stdout } = spawnSync("systemd-analyze", ["security", "--offline=true", "--no-pager", file], {
-      encoding: "utf8",
-      env: { ...process.env, LC_ALL: "C" },
-    });
-    return Math.round(10 * Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1]));
-  }
-
-  // systemd 252 and 257, of Debian 12 and 13, compute the same.
   test.each([
     // It needs git's network, the spool's group, and modes with which the web server reads what it makes.
     [units.build("docs"), 11],

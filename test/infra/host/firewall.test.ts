@@ -4,7 +4,7 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost, foreignWorker } from "../../fixtures.ts";
-import { cable, inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+import { cable, inNamespace, missing, Root } from "./namespace.ts";
 
 const layer = firewallLayer(example, exampleHost);
 const rules = firewallRules(example, exampleHost);
@@ -145,10 +145,4 @@ test("each set holds Cloudflare's ranges of its address family", () => {
 
 test("the drift program reads the file that the layer installs", () => {
   expect(layer.facts[0]!.read).toContain(layer.files[0]!.path);
-});
-
-test("systemd-analyze finds no fault in the unit", ({ skip }) => {
-  const reason = missing("systemd-analyze");
-  skip(reason !== undefined, reason);
-  expect(verifyUnits(layer.files)).toBe("");
 });

@@ -123,6 +123,19 @@ export function verifyUnits(files: Files): string {
   }
 }
 
+/** Values of a unit's key, or of several in the unit's order: "one|other". */
+export const values = (unit: string, key: string): string[] =>
+  [...unit.matchAll(new RegExp(`^(?:${key})=(.*)$`, "gm"))].map(([, value]) => value!);
+
+/** Tenths, as `systemd-analyze security` counts a unit's text. Debian 12's systemd and 13's compute the same. */
+export function exposure(name: string, unit: string): number {
+  const root = new Root();
+  const command = ["security", "--offline=true", "--no-pager", root.write(name, unit)];
+  const { stdout } = spawnSync("systemd-analyze", command, { encoding: "utf8", env: { ...env, LC_ALL: "C" } });
+  root.remove();
+  return Math.round(10 * Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1]));
+}
+
 /** The faults that shellcheck and dash find in a script. */
 export function lintShell(script: string): string {
   const input = script;

@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { mark, markMask, routingLayer, routingTable } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
-import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, missing, Root } from "./namespace.ts";
 
 const layer = routingLayer();
 const script = layer.files.find(({ path }) => path.endsWith("/routing"))!.text;
@@ -154,10 +154,4 @@ ${facts}`);
       expect(during(script, call, "exit 2")).toBe(1);
     });
   });
-});
-
-test("systemd-analyze finds no fault in the unit", ({ skip }) => {
-  const reason = missing("systemd-analyze");
-  skip(reason !== undefined, reason);
-  expect(verifyUnits(layer.files)).toBe("");
 });
