@@ -70,61 +70,25 @@ const beside = (port: number, process: string, unit = "") => check({}, { listene
 const receiverPort = sourceSets(example)[0]!.port;
 
 test.each<Row>([
-  ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root\. Log in as root, or set `sudo: true`/],
-  [
-    "sudo to another account",
-    check({ uid: yes("1000") }, {}, { sudo: true }),
-    /sudo does not make .* root\. Allow that login `NOPASSWD: ALL` in \/etc\/sudoers\.d\.$/,
-  ],
+  ["no root", check({ uid: yes("1000") }, {}, { sudo: false }), /is not root\. Log in as root/],
+  ["sudo to another account", check({ uid: yes("1000") }, {}, { sudo: true }), /sudo does not make .* root/],
   ["no systemd", check({ pid1: yes("sh") }), /^process 1 is sh; pushgate needs systemd/],
-  [
-    "an old systemd",
-    check({ systemd: yes("systemd 247 (247.3-7)") }),
-    /systemd 247 found; pushgate needs 252 or later/,
-  ],
-  ["a systemd without a number", check({ systemd: yes("") }), /systemd of an unknown version found; pushgate needs/],
-  [
-    "no apt",
-    check({ apt: no, os: yes("fedora 41") }),
-    /^fedora 41 has no apt-get\. Use Debian 12 or later, or another distribution with apt\.$/,
-  ],
+  ["an old systemd", check({ systemd: yes("systemd 247 (247.3-7)") }), /systemd 247 found; .* 252/],
+  ["a systemd without a number", check({ systemd: yes("") }), /systemd of an unknown version found/],
+  ["no apt", check({ apt: no, os: yes("fedora 41") }), /^fedora 41 has no apt-get/],
   ["no apt and no name", check({ apt: no, os: no }), /^an unknown distribution has no apt-get/],
-  [
-    "an old nft",
-    check({ nft: yes("nftables v0.9.8 (E.D.S.)") }),
-    /nftables 0.9.8 found; pushgate needs 1.0.6 or later/,
-  ],
-  [
-    "an old nginx",
-    check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }),
-    /nginx 1.18.0 found; pushgate needs 1.22/,
-  ],
-  [
-    "another nginx",
-    check({ nginx: yes("nginx version: openresty/1.27.1") }),
-    /^nginx of an unknown version found; pushgate needs 1\.22 or later\. Install the distribution's package, /,
-  ],
-  [
-    "an old node",
-    check({ nodejs: yes("v16.20.2") }),
-    /^nodejs 16\.20\.2 found; pushgate needs 18 or later\. Install the distribution's package, of Debian 12 or later\.$/,
-  ],
+  ["an old nft", check({ nft: yes("nftables v0.9.8 (E.D.S.)") }), /nftables 0.9.8 found; .* 1.0.6/],
+  ["an old nginx", check({ nginx: yes("nginx version: nginx/1.18.0 (Ubuntu)") }), /nginx 1.18.0 found; .* 1.22/],
+  ["another nginx", check({ nginx: yes("nginx version: openresty/1.27.1") }), /^nginx of an unknown version/],
+  ["an old node", check({ nodejs: yes("v16.20.2") }), /^nodejs 16\.20\.2 found; .* 18 or/],
   [
     "no cgroup v2",
     check({ cgroup: yes("tmpfs"), bpf: yes("unknown") }),
-    /^no unified cgroup hierarchy found, so the receiver's .* admit every source\. Boot with .*; in a container allow /,
+    /^no unified cgroup hierarchy found, so the receiver/,
   ],
-  [
-    "no BPF",
-    check({ bpf: yes("absent") }),
-    /cannot enforce a packet filter .*silently admit every source.*virtual machine/,
-  ],
-  [
-    "nft not permitted",
-    check({ nftables: no }),
-    /^nft is not permitted by this kernel or container \(exit 1\)\. Grant CAP_NET_ADMIN, or use a virtual machine\.$/,
-  ],
-  ["ip rule not permitted", check({ iprule: no }), /ip rule is not permitted by this kernel or container/],
+  ["no BPF", check({ bpf: yes("absent") }), /cannot enforce a packet filter/],
+  ["nft not permitted", check({ nftables: no }), /^nft is not permitted .* \(exit 1\)/],
+  ["ip rule not permitted", check({ iprule: no }), /^ip rule is not permitted/],
   ["SSH's port", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
   ["SSH's port, through sudo", beside(port, "sshd"), /is the SSH port/],
   ["a port of a program", beside(port, "java"), /origin port \d+ is in use by java\. Set `originPort`/],
@@ -136,12 +100,8 @@ test.each<Row>([
     check({}, { listeners: ["java", "caddy", "java"].map((process) => ({ port, process, unit: "" })) }),
     /is in use by java, caddy\. Set/,
   ],
-  [
-    "the receiver's port, of no known process",
-    beside(receiverPort, ""),
-    /is in use by another process\. Move that process\.$/,
-  ],
-  ["the receiver's port", beside(receiverPort, "mongod"), /port \d+, the receiver's for \w+, is in use by mongod/],
+  ["the receiver's port, of no known process", beside(receiverPort, ""), /in use by another process/],
+  ["the receiver's port", beside(receiverPort, "mongod"), /the receiver's for \w+, is in use by mongod/],
   ...["my-pushgate-receiver-github.socket", "pushgate-receiver-github.socket.service", "blog.service"].map(
     (unit): Row => [`the receiver's port, of ${unit}`, beside(receiverPort, "node", unit), /is in use by node/],
   ),
@@ -186,11 +146,7 @@ test.each([
 });
 
 test.each<Row>([
-  [
-    "an untested distribution",
-    check({ os: yes("ubuntu 24.04") }),
-    /^ubuntu 24\.04 is not among the tested distributions \(debian 12, debian 13\)\.$/,
-  ],
+  ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /^ubuntu 24\.04 .* \(debian 12, debian 13\)\.$/],
   ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
   [
     "no IPv6",
