@@ -22,13 +22,16 @@ const github = "192.30.252.7";
 const github6 = "2a0a:a440::5";
 const stranger6 = "2001:db8:ffff::9";
 
-const raw = (method: string, path: string, headers: Record<string, string> | string[] = {}, body = "") => {
-  const lines = Array.isArray(headers) ? headers : Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  const length = body && !lines.some((line) => /^content-length/i.test(line)) ? [`Content-Length: ${body.length}`] : [];
-  return [`${method} ${path} HTTP/1.1`, `Host: ${exampleHost.hostname}`, ...lines, ...length, "", body].join("\r\n");
+/** `first`: method and path. `more`: header lines. */
+const sent = (first: string, client = github, more: readonly string[] = [], body = ""): LabRequest => {
+  const from = client === "" ? [] : [`CF-Connecting-IP: ${client}`];
+  const length = body === "" || /^content-length/im.test(more.join("\n")) ? [] : [`Content-Length: ${body.length}`];
+  const lines = [`${first} HTTP/1.1`, `Host: ${exampleHost.hostname}`, ...from, ...more, ...length, "", body];
+  return fromEdge({ raw: lines.join("\r\n") });
 };
-const push = (client: string, path = "/webhook/site", more: Record<string, string> = {}) =>
-  fromEdge({ raw: raw("POST", path, { "CF-Connecting-IP": client, ...more }, "{}") });
+const post = "POST /webhook/site";
+const push = (client: string, path = "/webhook/site", ...more: readonly string[]) =>
+  sent(`POST ${path}`, client, more, "{}");
 
 const byProxy = ({ status, headers, body }: LabReply) => {
   expect(headers["x-served-by"]).toBe("pushgate-proxy");
@@ -63,7 +66,9 @@ describe("the rendered text", () => {
 describe("nginx answers", () => {
   beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
 
-  const good = { "CF-Connecting-IP": github };
+  const forged = [`X-Forwarded-For: ${github}`, `X-Real-IP: ${github}`, `Forwarded: for=${github}`];
+  const long = "x".repeat(40_000);
+  const { bodyBytes } = example.limits;
   const rejections: [name: string, request: LabRequest, status: number][] = [
     ["a source outside the hook's ranges", push(stranger), 403],
     ["an IPv6 source outside the ranges", push(stranger6), 403],
@@ -71,56 +76,29 @@ describe("nginx answers", () => {
     ["this git host's source on another git host's hook", push(github, "/webhook/docs"), 403],
     ["another customer's worker", push(foreignWorker), 403],
     ["the host itself as the client", push("127.0.0.1"), 403],
-    ["no CF-Connecting-IP", fromEdge({ raw: raw("POST", "/webhook/site", {}, "{}") }), 403],
+    ["no CF-Connecting-IP", push(""), 403],
     ["a CF-Connecting-IP that is no address", push("github"), 403],
-    [
-      "a forged X-Forwarded-For",
-      push(stranger, "/webhook/site", { "X-Forwarded-For": github, "X-Real-IP": github, Forwarded: `for=${github}` }),
-      403,
-    ],
-    [
-      "a doubled CF-Connecting-IP",
-      fromEdge({
-        raw: raw("POST", "/webhook/site", [`CF-Connecting-IP: ${stranger}`, `CF-Connecting-IP: ${github}`], "{}"),
-      }),
-      403,
-    ],
+    ["a forged X-Forwarded-For", push(stranger, "/webhook/site", ...forged), 403],
+    ["a doubled CF-Connecting-IP", push(stranger, "/webhook/site", `CF-Connecting-IP: ${github}`), 403],
     ["a peer that is not Cloudflare, with this zone's certificate", { ...push(github), from: stranger }, 403],
     ["Cloudflare without a client certificate", { ...push(github), as: "none" }, 400],
     ["the certificate that all Cloudflare customers share", { ...push(github), as: "shared" }, 400],
     ["an unknown hook", push(github, "/webhook/nothing"), 404],
     ["a path below a hook", push(github, "/webhook/site/"), 404],
     ["a hook spelled otherwise", push(github, "/WEBHOOK/site"), 404],
-    ["the root", fromEdge({ raw: raw("GET", "/", good) }), 404],
-    ["a file's ending", fromEdge({ raw: raw("GET", "/index.html", good) }), 404],
-    ["GET on a hook", fromEdge({ raw: raw("GET", "/webhook/site", good) }), 405],
-    ["PUT on a hook", fromEdge({ raw: raw("PUT", "/webhook/site", good, "{}") }), 405],
-    ["POST on the canary", fromEdge({ raw: raw("POST", "/.pushgate", good, "{}") }), 405],
-    [
-      "a body declared too large",
-      fromEdge({
-        raw: raw("POST", "/webhook/site", { ...good, "Content-Length": String(example.limits.bodyBytes + 1) }, "{}"),
-      }),
-      413,
-    ],
-    [
-      "a header too large",
-      fromEdge({ raw: raw("POST", "/webhook/site", { ...good, "X-Long": "x".repeat(40_000) }, "{}") }),
-      400,
-    ],
+    ["the root", sent("GET /"), 404],
+    ["a file's ending", sent("GET /index.html"), 404],
+    ["GET on a hook", sent("GET /webhook/site"), 405],
+    ["PUT on a hook", sent("PUT /webhook/site", github, [], "{}"), 405],
+    ["POST on the canary", sent("POST /.pushgate", github, [], "{}"), 405],
+    ["a body declared too large", sent(post, github, [`Content-Length: ${bodyBytes + 1}`], "{}"), 413],
+    ["a header too large", push(github, "/webhook/site", `X-Long: ${long}`), 400],
     [
       "a length and chunks, as in request smuggling",
-      fromEdge({
-        raw: raw(
-          "POST",
-          "/webhook/site",
-          [`CF-Connecting-IP: ${github}`, "Content-Length: 5", "Transfer-Encoding: chunked"],
-          "0\r\n\r\n",
-        ),
-      }),
+      sent(post, github, ["Content-Length: 5", "Transfer-Encoding: chunked"], "0\r\n\r\n"),
       400,
     ],
-    ["an address too long", push(github, `/webhook/${"x".repeat(40_000)}`), 414],
+    ["an address too long", push(github, `/webhook/${long}`), 414],
   ];
 
   test("nginx rejects each of these with its own status, and none reaches the receiver", () => {
@@ -138,19 +116,18 @@ describe("nginx answers", () => {
   });
 
   test("a delivery passes on both address families, and the receiver sees its source", () => {
-    const forged = {
-      "X-Forwarded-For": stranger,
-      "X-Real-IP": stranger,
-      Forwarded: `for=${stranger}`,
-      "X-Hub-Signature-256": "sha256=abc",
-    };
     const { replies, seen, log } = lab([
-      push(github, "/webhook/site?a=1", forged),
+      push(
+        github,
+        "/webhook/site?a=1",
+        ...forged.map((line) => line.replace(github, stranger)),
+        "X-Hub-Signature-256: sha256=abc",
+      ),
       push(github6),
       push("198.51.100.3", "/webhook/docs"),
       { ...push(github), from: edge6, to: origin6 },
       push(github, "/webhook/site?status=503"),
-      fromEdge({ raw: raw("GET", "/.pushgate", { "CF-Connecting-IP": stranger }) }),
+      sent("GET /.pushgate", stranger),
     ]);
     expect(replies.flat().map(({ status }) => status)).toEqual([202, 202, 202, 202, 503, 204]);
     for (const { headers } of replies.flat().slice(0, 5))
@@ -170,9 +147,7 @@ describe("nginx answers", () => {
 
   // 2 MiB: above nginx's own default of 1 MiB. Pushes of that size are rare, and GitHub sends up to 25 MB.
   test("a push of 2 MiB and one of the declared size pass whole, and without the declared size neither", () => {
-    const large = (bytes: number) =>
-      fromEdge({ raw: raw("POST", "/webhook/site", good, `{"a":"${"a".repeat(bytes - 8)}"}`) });
-    const { bodyBytes } = example.limits;
+    const large = (bytes: number) => sent(post, github, [], `{"a":"${"a".repeat(bytes - 8)}"}`);
     const [declared, mutant] = nginx.sendEach([
       [[2 << 20, bodyBytes, bodyBytes + 1].map(large)],
       [[large(2 << 20)], { config: without(/client_max_body_size .*;/g) }],
@@ -185,8 +160,8 @@ describe("nginx answers", () => {
   });
 
   test("the log has one line of JSON for each request, even with a hostile header", () => {
-    const wild = { "X-GitHub-Delivery": 'a"\\{}é', "CF-Ray": "8f0-FRA" };
-    const { log } = lab([push(github, "/webhook/site", wild), push(stranger)]);
+    const wild = push(github, "/webhook/site", 'X-GitHub-Delivery: a"\\{}é', "CF-Ray: 8f0-FRA");
+    const { log } = lab([wild, push(stranger)]);
     const [first, second] = log.map((line) => JSON.parse(line) as Record<string, unknown>);
     expect(first).toMatchObject({
       ...{
@@ -210,14 +185,13 @@ describe("nginx answers", () => {
   });
 
   test("nginx blames the receiver for what it does, by status and with Retry-After, and no sender's address", () => {
-    const large = [`CF-Connecting-IP: ${github}`, "Content-Length: 100000"];
-    const sent = fromEdge({ raw: raw("POST", "/webhook/site", large, "x".repeat(100_000)) });
-    const gone = { ...sent, before: `rm -r ${nginx.folder}/temp/body` };
+    const large = sent(post, github, [], "x".repeat(100_000));
+    const gone = { ...large, before: `rm -r ${nginx.folder}/temp/body` };
     const loopback = /(pushgate_loopback:)\d+/g;
     const [closed, dropped, stored, late] = nginx.sendEach([
       [[push(github), push(github6), push(stranger)], { config: without(loopback, "$19999") }],
       [[push("198.51.100.3", "/webhook/docs")], { config: without(loopback, `$1${sourceSets(example)[0]!.port}`) }],
-      [[sent, gone]],
+      [[large, gone]],
       // One second instead of nine.
       [
         [push(github, "/webhook/site?slow=1500"), push(github, "/webhook/site?die")],
@@ -235,8 +209,7 @@ describe("nginx answers", () => {
   });
 
   test("a slow body ends at nginx, and the receiver sees its sender only without nginx's buffer", () => {
-    const cut = [`CF-Connecting-IP: ${github}`, "Content-Length: 100"];
-    const slow = fromEdge({ raw: raw("POST", "/webhook/site", cut, "{}") });
+    const slow = sent(post, github, ["Content-Length: 100"], "{}");
     // One second instead of ten.
     const short = without("client_body_timeout 10s", "client_body_timeout 1s");
     const unbuffered = without("proxy_request_buffering on", "proxy_request_buffering off", short);
@@ -270,7 +243,6 @@ describe("nginx answers", () => {
   });
 
   test("without one of these directives an attack passes, or a delivery fails", () => {
-    const forged = push(stranger, "/webhook/site", { "X-Forwarded-For": github });
     const { port } = sourceSets(example)[0]!;
     const kept = without(/http:\/\/\$pushgate_loopback:\d+/g, "http://lab")
       .replace("http {", `http { upstream lab { server 127.0.0.1:${port}; keepalive 4; }`)
@@ -286,7 +258,7 @@ describe("nginx answers", () => {
       [
         "real_ip_header: a sender who writes X-Forwarded-For",
         without("real_ip_header CF-Connecting-IP", "real_ip_header X-Forwarded-For"),
-        [forged],
+        [push(stranger, "/webhook/site", ...forged)],
         [202],
       ],
       [
