@@ -4,7 +4,6 @@
  */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
-import fc from "fast-check";
 import * as v from "valibot";
 import { afterAll, describe, expect, test } from "vitest";
 import { shape } from "../../../infra/config/schema.ts";
@@ -12,7 +11,7 @@ import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { nginxWord, unitWord } from "../../../infra/host/kit.ts";
 import { builderUser, generatorUser, reporterUser } from "../../../infra/host/paths.ts";
 import { exampleHost, stackFile } from "../../fixtures.ts";
-import { hostile, hostilePath, siteAt } from "./hostile-paths.ts";
+import { hostile, siteAt } from "./hostile-paths.ts";
 import { inNamespace, needs, Root, verifyUnits } from "./namespace.ts";
 
 const root = new Root();
@@ -48,12 +47,8 @@ test("the schema admits no path with a character that a shell, systemd or nginx 
     ];
     expect(all, JSON.stringify(character)).toEqual(all.map(() => !meanings.test(character)));
   }
-  fc.assert(
-    fc.property(hostilePath, (path) => {
-      if (meanings.test(path) || /\/-/.test(path)) expect(fits({ webRoot: path })).toBe(false);
-    }),
-    { seed: 1 },
-  );
+  // An option of a program.
+  expect([fits({ webRoot: "/srv/-x" }), fits({ folder: "-x" })]).toEqual([false, false]);
 });
 
 describe("in a unit", () => {
@@ -65,14 +60,8 @@ describe("in a unit", () => {
   };
 
   test("a hostile path arrives as it is, or the renderer throws", () => {
-    const word = fc.array(fc.constantFrom(...hostile.filter((part) => !/[\n\t$]/.test(part))), {
-      minLength: 1,
-      maxLength: 5,
-    });
-    const names = fc.sample(
-      word.map((parts) => `/nowhere/a${parts.join("").replaceAll("/", "")}b`),
-      { numRuns: 25, seed: 4 },
-    );
+    const parts = hostile.filter((part) => !/[\n\t$]/.test(part));
+    const names = [...parts, parts.join("")].map((part) => `/nowhere/a${part.replaceAll("/", "")}b`);
     const reported = report(names.map((name) => `ExecStart=${unitWord(name)} x`));
     // systemd prints the program that it does not find.
     const found = names.filter((name) =>

@@ -116,7 +116,7 @@ test.each<Row>([
   expect(faults).toEqual([expect.stringMatching(says)]);
 });
 
-test.each([
+test.each<readonly [what: string, found: ReturnType<typeof check>]>([
   ["a fit host", check()],
   ...[units.nginxSocket, units.nginx].map((unit) => [`port of ${unit}`, beside(port, "systemd", unit)] as const),
   // "?node": a receiver that systemd has not executed yet. Without a unit: a person has stopped the socket.

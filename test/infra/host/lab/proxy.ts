@@ -34,7 +34,7 @@ export type LabTask = {
   allowed: Record<string, { v4: string[]; v6: string[] }>;
   originPort: number;
   /** Sent one after the other; a list is sent at once. */
-  requests: (LabRequest | LabRequest[])[];
+  requests: readonly (LabRequest | readonly LabRequest[])[];
 };
 export type LabReply = { status: number; headers: Record<string, string>; body: string };
 /** `bytes`: how long each body was that arrived whole at the receiver. */
