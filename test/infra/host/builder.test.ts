@@ -5,7 +5,6 @@ import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
-import { buildArguments, environment, mountsCommand } from "../../../infra/host/builder/hugo.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
@@ -82,6 +81,8 @@ describe("units", () => {
   const hugo = { site: units.generator("site"), docs: units.generator("docs") };
   const mounts = "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source";
   const begins = (id: string) => `echo "pushgate-generator build=${id}"`;
+  const flags = "--minify --noBuildLock --noChmod --noTimes";
+  const build = '"HUGO_ENABLEGITINFO=false"\n"HUGO_ENVIRONMENT=production"\n"HUGO_RESOURCEDIR=/cache/resources"';
   const closed = '"HUGO_SECURITY_EXEC_ALLOW=none"\n"HUGO_SECURITY_HTTP_URLS=none"';
   const opened = String.raw`"HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`;
 
@@ -107,14 +108,14 @@ describe("units", () => {
       `... ${begins("$$INVOCATION_ID")}; "$$@"; echo "pushgate-generator begins"' sh ${mounts}`,
     ],
     [hugo.docs, "ExecStartPre", `/bin/${begins("${" + "INVOCATION_ID}")}`],
-    [hugo.site, "ExecStart", "/usr/bin/hugo ... --source /source --destination ... "],
+    [hugo.site, "ExecStart", `/usr/bin/hugo ${flags} --source /source --destination /out --cacheDir /cache`],
     [hugo.docs, "ExecStart", " ... /generator-content run /content-of-docs /opt ... --contentDir /content ... "],
     [units.content("docs"), "ExecStart", ` ... ${values(text(hugo.docs), "RootDirectory")}/content-of-docs`],
     [units.content("site"), "ExecStart", ""],
     [hugo.docs, "Wants|After", `${units.content("docs")}\n${units.content("docs")}`],
     [hugo.docs, "MemoryMax|LimitDATA|CPUQuota|TasksMax|LimitNPROC|RuntimeMaxSec", "600s\n100%\n256M\n256\n512M\n256"],
     // Policies are closed unless the configuration opens them, and reach Hugo as they are written.
-    [hugo.site, "Environment", `... ${closed}`],
+    [hugo.site, "Environment", `${build}\n${closed}`],
     [hugo.docs, "Environment", `... "HUGO_SECURITY_EXEC_ALLOW=[\\"^npx$\\"]"\n${opened}`],
     // Only the builder may connect, to start a build and to have it killed.
     [units.generatorSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
@@ -362,18 +363,5 @@ describe("settings", () => {
     expect(["web1", "web2"].map((name) => of(rebuilt, name).status.context)).toEqual([
       ...["pushgate/web1/docs", "pushgate/web2/docs"],
     ]);
-  });
-});
-
-test("Hugo builds for production without git and writes no source, lock, mode or time", () => {
-  const inside = { source: "/source", destination: "/out", cache: "/cache" };
-  expect(buildArguments({ ...inside, content: undefined }).join(" ")).toBe(
-    "--minify --noBuildLock --noChmod --noTimes --source /source --destination /out --cacheDir /cache",
-  );
-  expect(mountsCommand("/usr/bin/hugo", inside).join(" ")).toBe(
-    "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source",
-  );
-  expect(environment("/cache", { exec: [], http: [] })).toMatchObject({
-    ...{ HUGO_ENVIRONMENT: "production", HUGO_ENABLEGITINFO: "false", HUGO_RESOURCEDIR: "/cache/resources" },
   });
 });

@@ -8,16 +8,13 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
-import type { Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import {
   buildProgram,
   buildPrograms,
   bundling,
-  isNeeded,
   type Program,
   programLayer,
-  programNames,
 } from "../../../infra/host/programs/programs.ts";
 import { example, rebuilt, served } from "../../fixtures.ts";
 import { noHost, onHost } from "./lab/throwaway-host.ts";
@@ -39,13 +36,6 @@ test("the same source gives the same bytes in every folder", async () => {
   expect(sha256(bytes)).toBe(first.sha256);
   expect(first.file).toContain(first.sha256.slice(0, 16));
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
-});
-
-test("a host without a site gets no builder, and one without results to report no reporter", () => {
-  const needed = (settings: Settings) => programNames.filter((program) => isNeeded(program, settings));
-  expect([example, served, rebuilt].map(needed)).toEqual([
-    ...[["receiver"], ["receiver", "builder"], ["receiver", "builder", "reporter"]],
-  ]);
 });
 
 test("the git hosts' APIs are in the reporter's bundle, and in neither the receiver's nor the builder's", async () => {

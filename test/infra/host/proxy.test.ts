@@ -1,8 +1,8 @@
 /** A real nginx with the rendered server, and requests of Cloudflare, its other customers and strangers. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
-import { renderProxy, websites } from "../../../infra/host/proxy/proxy.ts";
-import { example, exampleHost, foreignWorker, served } from "../../fixtures.ts";
+import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { example, exampleHost, foreignWorker } from "../../fixtures.ts";
 import { edge, edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabReply, LabRequest, LabResult } from "./lab/proxy.ts";
 
@@ -42,25 +42,11 @@ const byProxy = ({ status, headers, body }: LabReply) => {
   return status;
 };
 
-describe("the rendered text", () => {
-  test("strangers may burst as far as the limit, and not at all where it is 0", () => {
-    const burst = (proxyBurst: number) =>
-      renderProxy({ ...example, limits: { ...example.limits, proxyBurst } }, exampleHost).match(/limit_req zone=.*/g);
-    expect(burst(1)).toEqual(Array(2).fill("limit_req zone=pushgate_strangers burst=1 nodelay;"));
-    expect(burst(0)).toEqual(Array(2).fill("limit_req zone=pushgate_strangers;"));
-  });
-
-  test("a hook's name with hyphens gives a name that nginx accepts for a variable", () => {
-    const hooks = example.hooks.map((hook) => (hook.gitHost === "github" ? hook : { ...hook, name: "our-own-docs" }));
-    const text = renderProxy({ ...example, hooks }, exampleHost);
-    expect(text).toContain("geo $remote_addr $pushgate_from_our_own_docs {");
-    expect(text).toContain("/webhook/our-own-docs $pushgate_from_our_own_docs;");
-  });
-
-  test("without a served site there is nothing of a website", () => {
-    expect(websites(example, 8443, "none")).toBe("");
-    expect(websites(served, 8443, "none").match(/server \{/g)).toHaveLength(1);
-  });
+test("strangers may burst as far as the limit, and not at all where it is 0", () => {
+  const burst = (proxyBurst: number) =>
+    renderProxy({ ...example, limits: { ...example.limits, proxyBurst } }, exampleHost).match(/limit_req zone=.*/g);
+  expect(burst(1)).toEqual(Array(2).fill("limit_req zone=pushgate_strangers burst=1 nodelay;"));
+  expect(burst(0)).toEqual(Array(2).fill("limit_req zone=pushgate_strangers;"));
 });
 
 describe("nginx answers", () => {
