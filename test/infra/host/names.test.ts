@@ -38,11 +38,11 @@ const configOf = (hooks: readonly object[]): Config =>
 /** Words that one of the programs, or JavaScript, reads as its own somewhere. */
 const otherWords = `default include hostnames volatile if map geo server location return set proxy ranges delete
   constructor secure published index drop accept table chain counter element elements inet ip ip6 tcp jump goto flush add
-  rule meta mark log limit set4`.split(/\s+/);
+  rule meta mark log limit set4 lists receiver github gitlab bitbucket build hugo reconcile guard firewall a b a-b b-c 1 00
+  127 ${"1".repeat(32)}`.split(/\s+/);
 const wordsOfSystemd =
-  `root user users system init dbus template service socket slice path timer mount target scope swap
-  device install unit lists receiver github gitlab bitbucket build hugo reconcile guard firewall
-  a b a-b a-b-c b-c 0 1 00 127 xn--p1ai ${"x".repeat(32)} ${"1".repeat(32)} a${"-".repeat(30)}b`.split(/\s+/);
+  `root user system init dbus template service socket slice path timer mount target scope swap device
+  install unit a-b-c 0 xn--p1ai ${"x".repeat(32)} a${"-".repeat(30)}b`.split(/\s+/);
 const words = [...otherWords, ...wordsOfSystemd];
 
 /** All texts in nginx's program that are names of hooks, too. */
