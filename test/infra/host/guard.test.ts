@@ -350,67 +350,39 @@ echo ${unitOf(selfHosted)} >disabled\n${enforced()}\n${runGuard}\ncat open trial
     `mv ${path} ${path}.away; printf '${text}' >${path}; chmod +x ${path}`;
   const back = (path: string) => `[ ! -e ${path}.away ] || mv -f ${path}.away ${path}`;
   const fails = "#!/bin/sh\\necho no reason\\nexit 2\\n";
-  const notProbed = /^ {2}\*\) close/m;
+  const between = "echo outer-inner.slice >slices";
   const nft = root.at("bin/nft");
   const noTrial = `printf '#!/bin/sh\\n[ "$*" != "-f -" ] || exit 1\\nPATH=\${PATH#*:} exec nft "$@"\\n' >${nft}; chmod +x ${nft}; hash -r`;
 
   // Each leaves the sockets without a proof, or without what the proof relies on.
-  test.each<[why: string, broken: string, closed: RegExp, branch: RegExp, instead?: string]>([
-    [
-      "the prober cannot look",
-      replaced(installed("prober"), fails),
-      /^closed: .* could not be probed: no reason/,
-      notProbed,
-    ],
-    [
-      "no admitted source can connect",
-      enforced([[], []]),
-      /^closed: no admitted source can connect, /,
-      /^ {2}4\) close/m,
-    ],
+  test.each<[why: string, broken: string, closed: string, branch: string, instead?: string]>([
+    ["the prober cannot look", replaced(installed("prober"), fails), "could not be probed: no reason", "\n  *) close"],
+    ["no admitted source can connect", enforced([[], []]), "no admitted source can connect, ", "\n  4) close"],
     [
       "the firewall's rules cannot be loaded",
       `nft delete table inet pushgate; ${replaced(rules, "table inet pushgate {")}`,
-      /^closed: the firewall's table is not as declared and could not be loaded: .*syntax error/,
-      /^ {4}close firewall /m,
+      "the firewall's table is not as declared and could not be loaded: ",
+      "    close firewall ",
     ],
     [
-      "the routing rule cannot be added",
+      "no rule can be added",
       replaced(installed("routing"), fails),
-      /^closed: the routing rule cannot be added; /m,
-      /^"\$lib\/routing" \|\| close/m,
+      "the routing rule cannot be added",
+      "|| close routing",
     ],
-    [
-      "the root slice has a list",
-      "echo -.slice >admitting",
-      /^closed: -\.slice admits 10\.66\.0\.7\/32, /,
-      /^parents$/m,
-      "",
-    ],
-    [
-      "a slice between has a list",
-      "echo outer.slice >admitting; echo outer-inner.slice >slices",
-      /^closed: outer\.slice admits 10\.66\.0\.7\/32, /,
-      /^parents$/m,
-      "",
-    ],
-    [
-      "the trial has no table",
-      `${closedBefore}; ${noTrial}`,
-      /^closed: the trial table cannot be loaded; /,
-      /close trial "the trial table cannot be loaded"/,
-      "echo",
-    ],
+    ["the root slice has a list", "echo -.slice >admitting", "-.slice admits 10.66.0.7/32, ", "\nparents\n", "\n"],
+    ["a slice between has one", `echo outer.slice >admitting; ${between}`, "outer.slice admits ", "\nparents\n", "\n"],
+    ["the trial has no table", `${closedBefore}; ${noTrial}`, "the trial table cannot be", "|| close trial", "|| echo"],
   ])("closes the sockets where %s; without this end they stay open", (_, broken, closed, branch, instead) => {
     const guard = readFileSync(installed("guard"), "utf8");
-    expect(guard).toMatch(branch);
-    const mutant = guard.replace(branch, (line) => instead ?? line.replace("close", "finish 1"));
+    expect(guard.split(branch)).toHaveLength(2);
+    const mutant = guard.replace(branch, instead ?? branch.replace("close", "finish 1"));
     root.write("hollow", mutant, 0o755);
     const undo = `rm -f ${nft}; hash -r; ${[installed("prober"), installed("routing"), rules].map(back).join("; ")}`;
     const printed = guarded(
       `${broken}\n${runGuard}\n${undo}\n${fit}\n${broken}\n{ ${runBy(root.at("hollow"))}\n} 2>/dev/null\n${undo}`,
     ).filter((line) => !/^(placed|no reason)/.test(line));
-    expect(printed[0]).toMatch(closed);
+    expect(printed.find((line) => line.startsWith("closed: "))).toContain(closed);
     const ends = printed.filter((line) => line.startsWith("exit"));
     expect(ends).toEqual(["exit 1, open: 0, trial: 0", expect.stringMatching(/^exit \d, open: 2, trial: 0$/)]);
   });
