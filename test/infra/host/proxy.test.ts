@@ -234,19 +234,12 @@ describe("nginx answers", () => {
       .replace("http {", `http { upstream lab { server 127.0.0.1:${port}; keepalive 4; }`)
       .replace("proxy_http_version 1.0", "proxy_http_version 1.1")
       .replace("proxy_set_header Connection close", 'proxy_set_header Connection ""');
+    const anyPeer = without("ssl_verify_client on", "ssl_verify_client off");
+    const byForwarded = without("real_ip_header CF-Connecting-IP", "real_ip_header X-Forwarded-For");
+    const forger = push(stranger, "/webhook/site", ...forged);
     const rows: [directive: string, config: string, requests: LabRequest[], statuses: number[]][] = [
-      [
-        "client certificate: any peer that reaches the port",
-        without("ssl_verify_client on", "ssl_verify_client off"),
-        [{ ...push(github), as: "none" }],
-        [202],
-      ],
-      [
-        "real_ip_header: a sender who writes X-Forwarded-For",
-        without("real_ip_header CF-Connecting-IP", "real_ip_header X-Forwarded-For"),
-        [push(stranger, "/webhook/site", ...forged)],
-        [202],
-      ],
+      ["client certificate: any peer that reaches the port", anyPeer, [{ ...push(github), as: "none" }], [202]],
+      ["real_ip_header: a sender who writes X-Forwarded-For", byForwarded, [forger], [202]],
       [
         "one connection for each request: a stranger on an allowed sender's kept connection",
         kept,
