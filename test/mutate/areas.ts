@@ -23,7 +23,7 @@ const hostLayer = (name: string, folders: readonly string[], tests: readonly str
 });
 
 const hostLayers: readonly Area[] = [
-  hostLayer("builder", ["builder"], ["builder", "builder-settings"]),
+  hostLayer("builder", ["builder"], ["builder"]),
   hostLayer("egress", ["egress"], ["egress"]),
   hostLayer("firewall", ["firewall"], ["firewall"]),
   hostLayer("guard", ["guard"], ["guard"]),

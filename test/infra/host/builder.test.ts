@@ -1,56 +1,39 @@
-/** The builder's units as systemd reads them, and what each line of them prevents. The host suites test them running. */
-import { spawnSync } from "node:child_process";
+/** What a site's configuration becomes: settings, units as systemd reads them, folders, facts. Host suites run them. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
-import type { Site } from "../../../infra/config/settings.ts";
-import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
+import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
+import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
-import { missing, Root, unitText, verifyUnits } from "./namespace.ts";
+import { exposure, needs, unitText, values } from "./namespace.ts";
 
 const layer = builderLayer(rebuilt, exampleHost);
-const root = new Root();
-afterAll(() => root.remove());
 const text = (name: string) => unitText(layer.files, name);
-const site = rebuilt.hooks[1]!.site!;
-/** The files of a host whose hook `docs` has this site. */
-const filesOf = (changed: Site) => {
-  const hooks = [rebuilt.hooks[0]!, { ...rebuilt.hooks[1]!, site: changed }];
-  return builderLayer({ ...rebuilt, hooks }, exampleHost).files;
+const [plainHook, docsHook] = rebuilt.hooks as readonly [Hook, Hook];
+const site = docsHook.site!;
+/** The settings whose hook `docs` has this site. */
+const changed = (change: Partial<Site>, more: Partial<Hook> = {}): Settings => ({
+  ...rebuilt,
+  hooks: [plainHook, { ...docsHook, ...more, site: { ...site, ...change } }],
+});
+const without = (key: keyof Site): Settings => {
+  const { [key]: _, ...rest } = site;
+  return { ...rebuilt, hooks: [plainHook, { ...docsHook, site: rest as Site }] };
 };
-const hugoOf = (changed: Site) => filesOf(changed).find(({ path }) => path.endsWith(units.generator("docs")))!.text;
-const values = (unit: string, key: string) =>
-  unit
-    .split("\n")
-    .filter((line) => line.startsWith(`${key}=`))
-    .map((line) => line.slice(key.length + 1));
+const filesOf = (settings: Settings) => builderLayer(settings, exampleHost).files;
+const endingIn = (end: string, files = layer.files) => files.find(({ path }) => path.endsWith(end))!.text;
+const hugoOf = (settings: Settings) => endingIn(units.generator("docs"), filesOf(settings));
+const folders = endingIn(paths.builderTmpfiles);
 
-/** Tenths, as `systemd-analyze security` counts a unit's text. */
-function exposure(name: string, unit: string): number {
-  const file = root.write(`${name}-${Math.random()}/${name}`, unit);
-  const { stdout } = spawnSync("systemd-analyze", ["security", "--offline=true", "--no-pager", file], {
-    encoding: "utf8",
-    env: { ...process.env, LC_ALL: "C" },
-  });
-  return Math.round(10 * Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1]));
-}
+describe("exposure", () => {
+  needs("systemd-analyze");
 
-describe("read by the real parsers", () => {
-  const tool = missing("systemd-analyze");
-  beforeEach(({ skip }) => skip(tool !== undefined, tool));
-
-  test("systemd reports no fault", () => {
-    expect(verifyUnits(layer.files)).toBe("");
-  });
-
-  // systemd 252 and 257, of Debian 12 and 13, compute the same.
   test.each([
     // It needs git's network, the spool's group, and modes with which the web server reads what it makes.
-    [units.build("site"), 11],
     [units.build("docs"), 11],
     // It needs modes that let another account remove what it made, and memory that may be written and run.
     [units.generator("site"), 2],
@@ -60,15 +43,13 @@ describe("read by the real parsers", () => {
     [units.reconcile("site"), 7],
     // It enters homes that are closed, as root, and has no network.
     [units.content("docs"), 14],
-    // As reconcile.
-    [units.schedule("docs"), 7],
     // It needs a network.
     [units.report("docs"), 11],
     // It talks to the service manager, and removes what other accounts made.
     [units.stop("site"), 9],
     // It makes a local socket, and limits its own core dumps.
     [units.agent("docs"), 3],
-  ])("systemd rates %s at an exposure of %i tenths", (name, tenths) => {
+  ])("systemd rates %s at %i tenths", (name, tenths) => {
     expect(exposure(name, text(name))).toBe(tenths);
   });
 
@@ -77,7 +58,6 @@ describe("read by the real parsers", () => {
     [units.build("site"), "NoNewPrivileges=yes"],
     [units.build("site"), "ProtectSystem=strict"],
     [units.build("site"), "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX"],
-    [units.build("site"), "SystemCallFilter=@system-service"],
     [units.generator("site"), "PrivateNetwork=yes"],
     [units.generator("site"), "RestrictAddressFamilies=none"],
     [units.generator("site"), "SystemCallFilter=@system-service"],
@@ -88,354 +68,300 @@ describe("read by the real parsers", () => {
   });
 });
 
-describe("Hugo's unit", () => {
-  const [plain, docs] = [text(units.generator("site")), text(units.generator("docs"))];
+describe("units", () => {
+  const work = `${paths.sites}/site/work`;
+  const distribution = "/usr -/bin -/lib -/lib64 -/etc/localtime";
+  const ofWeb = "-/etc/hosts\n-/etc/resolv.conf\n-/etc/ssl/certs";
+  const ofDocs = "/var/lib/pushgate-sites/docs/work/clone:/source\n-/home/docs/content:/content";
+  const always = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
+  const started = (hook: string, ...of: readonly ((hook: string) => string)[]) =>
+    of.map((unit) => unit(hook)).join(" ");
+  const foldersIn = (of: (folder: string) => string) =>
+    [paths.spool, paths.requests, paths.rootRequests, paths.sites].map(of).join(" ");
+  const hugo = { site: units.generator("site"), docs: units.generator("docs") };
+  const mounts = "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source";
+  const begins = (id: string) => `echo "pushgate-generator build=${id}"`;
+  const flags = "--minify --noBuildLock --noChmod --noTimes";
+  const build = '"HUGO_ENABLEGITINFO=false"\n"HUGO_ENVIRONMENT=production"\n"HUGO_RESOURCEDIR=/cache/resources"';
+  const closed = '"HUGO_SECURITY_EXEC_ALLOW=none"\n"HUGO_SECURITY_HTTP_URLS=none"';
+  const opened = String.raw`"HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`;
 
-  test("sees the distribution, the clone and the content, and writes what it made and its cache", () => {
-    const bound = values(plain, "BindReadOnlyPaths").join(" ").split(" ");
-    const work = `${paths.sites}/site/work`;
-    expect(bound).toEqual([...["/usr", "-/bin", "-/lib", "-/lib64", "-/etc/localtime"], `${work}/clone:/source`]);
-    expect(values(docs, "BindReadOnlyPaths")).toContain("-/home/docs/content:/content");
-    expect(values(plain, "BindPaths")).toEqual([
-      `${work}/out:/out ${work}/cache:/cache`,
-      `${work}/stats.json:/source/hugo_stats.json`,
-      `${paths.generator}/results/site:/result`,
-    ]);
-    expect(plain).not.toMatch(/LoadCredential|ReadWritePaths/);
-    expect(values(plain, "User")).toEqual([generatorUser("site")]);
+  test.each<[unit: string, key: string, value: string]>([
+    // Hugo sees the distribution, the clone and the content, and writes what it made and its cache.
+    [hugo.site, "BindReadOnlyPaths", `${distribution}\n${work}/clone:/source`],
+    [hugo.docs, "BindReadOnlyPaths", `${distribution}\n/opt/hugo/hugo\n-/etc/alternatives\n${ofWeb}\n${ofDocs}`],
+    [hugo.site, "BindPaths", `${work}/out:/out ${work}/cache:/cache ... stats.json ... /results/site:/result`],
+    [hugo.docs, "BindPaths", "... :/source/docs/hugo_stats.json ... "],
+    [
+      hugo.site,
+      "User|LoadCredential|LoadCredentialEncrypted|ReadWritePaths|SupplementaryGroups",
+      generatorUser("site"),
+    ],
+    [hugo.docs, "SupplementaryGroups", "docs"],
+    [hugo.site, "PrivateNetwork", "yes"],
+    [hugo.docs, "PrivateNetwork", ""],
+    [hugo.docs, "WorkingDirectory", "/source/docs"],
+    // Root reports to the builder how a build ended. A fault in the configuration is reported by the build.
+    [
+      hugo.site,
+      "ExecStartPre",
+      `... ${begins("$$INVOCATION_ID")}; "$$@"; echo "pushgate-generator begins"' sh ${mounts}`,
+    ],
+    [hugo.docs, "ExecStartPre", `/bin/${begins("${" + "INVOCATION_ID}")}`],
+    [hugo.site, "ExecStart", `/usr/bin/hugo ${flags} --source /source --destination /out --cacheDir /cache`],
+    [hugo.docs, "ExecStart", " ... /generator-content run /content-of-docs /opt ... --contentDir /content ... "],
+    [units.content("docs"), "ExecStart", ` ... ${values(text(hugo.docs), "RootDirectory")}/content-of-docs`],
+    [units.content("site"), "ExecStart", ""],
+    [hugo.docs, "Wants|After", `${units.content("docs")}\n${units.content("docs")}`],
+    [hugo.docs, "MemoryMax|LimitDATA|CPUQuota|TasksMax|LimitNPROC|RuntimeMaxSec", "600s\n100%\n256M\n256\n512M\n256"],
+    // Policies are closed unless the configuration opens them, and reach Hugo as they are written.
+    [hugo.site, "Environment", `${build}\n${closed}`],
+    [hugo.docs, "Environment", `... "HUGO_SECURITY_EXEC_ALLOW=[\\"^npx$\\"]"\n${opened}`],
+    // Only the builder may connect, to start a build and to have it killed.
+    [units.generatorSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
+    [units.stopSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
+    [units.stopSocket("site"), "ListenStream", `${paths.generator}/site.sock.stop`],
+    [units.stop("site"), "ExecStart", `... "pushgate-generator-site@*.service" ... find ${work} -mindepth 1 ... `],
+    // The build writes its own folders, and sees none of another site, and no home.
+    [units.build("site"), "ReadWritePaths", foldersIn((folder) => `${folder}/site`)],
+    [units.build("site"), "BindPaths", foldersIn((folder) => `${folder}/site`)],
+    [units.build("site"), "TemporaryFileSystem", foldersIn((folder) => `${folder}:ro`)],
+    [units.build("docs"), "BindPaths", `${foldersIn((folder) => `${folder}/docs`)}\n${paths.reports}/docs`],
+    [units.build("docs"), "TemporaryFileSystem", ` ... \n${paths.reports}:ro`],
+    [units.build("docs"), "ProtectHome", "yes"],
+    [units.build("docs"), "BindReadOnlyPaths|ExecStartPre|ExecStartPost|KillMode", ""],
+    [units.build("docs"), "MemoryMax|LimitDATA|LimitFSIZE|TasksMax", "512M\n256\n1024M\n8192M"],
+    // Its end is reported, has root load the table that limits its network, and ends Hugo.
+    [
+      units.build("docs"),
+      "ExecStopPost",
+      ` ... ${paths.builder} ended ... exited69) ${paths.lib}/egress ... -docs@*.service ... `,
+    ],
+    [units.build("docs"), "Wants", ` ... \n${units.agent("docs")}`],
+    [units.build("site"), "Wants", ` ... ${units.stopSocket("site")} ... `],
+    // The reporter's network is limited before it starts, and it sees neither clone, content nor spool.
+    [units.report("docs"), "ExecStartPre", `+${paths.lib}/egress`],
+    [units.report("docs"), "InaccessiblePaths", ` ... -${paths.sites} -${paths.spool} ... `],
+    [units.report("docs"), "BindPaths", `${paths.reports}/docs`],
+    // A .path unit watches states, as a change during a run would be lost.
+    [units.reportPath("docs"), "DirectoryNotEmpty|PathChanged|PathModified", `${paths.reports}/docs`],
+    [units.buildPath("site"), "PathChanged|PathModified|PathExists|Unit", ""],
+    [units.scheduleTimer("docs"), "OnCalendar|Persistent", "yes\nMon..Fri 06:00"],
+    [units.scheduleTimer("site"), "OnCalendar", ""],
+    // The tick's unit needs no capability, and enters only the folder of root's requests.
+    [units.reconcile("docs"), "CapabilityBoundingSet", ""],
+    [units.reconcile("docs"), "ReadWritePaths", paths.rootRequests],
+    // A target holds together what is started and stopped of a site.
+    [units.site("site"), "Wants", started("site", ...always)],
+    [units.site("docs"), "Wants", ` ... \n${started("docs", units.scheduleTimer, units.reportPath)}`],
+    [hugo.docs, "StopPropagatedFrom", units.site("docs")],
+  ])("%s has %s=%j", (unit, key, expected) => {
+    // "..." is any text.
+    const pattern = expected.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replace(/ ?(\\\.){3} ?/g, "[^]*");
+    expect(values(text(unit), key).join("\n")).toMatch(new RegExp(`^${pattern}$`));
   });
 
-  test("the builder learns from root how a build ended, in a folder that no build account can write", () => {
-    // A fault in the configuration is reported by the build.
-    expect(values(plain, "ExecStartPre")).toEqual([
-      `/bin/sh -c 'echo "pushgate-generator build=$$INVOCATION_ID"; "$$@"; echo "pushgate-generator begins"' sh /usr/bin/env ` +
-        "HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source",
-    ]);
-    expect(values(docs, "ExecStartPre")).toEqual(['/bin/echo "pushgate-generator build=$' + '{INVOCATION_ID}"']);
-    expect(values(plain, "ExecStopPost")[0]).toMatch(
-      /^\+\/bin\/sh -c 'umask 022; echo "\$INVOCATION_ID .*\/result\/last'$/,
-    );
-    expect(
-      values(plain, "ExecStopPost")
-        .join("\n")
-        .match(/SERVICE_RESULT/g),
-    ).toHaveLength(1);
-    const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
-    for (const folder of ["", "/site", "/docs"])
-      expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
-  });
-
-  test("Hugo that runs programs, reads addresses or is outside /usr gets what that needs, and no more", () => {
-    const bound = (unit: string) => values(unit, "BindReadOnlyPaths").flatMap((line) => line.split(" "));
-    expect(bound(docs).filter((path) => !path.includes(":") && !bound(plain).includes(path))).toEqual([
-      "/opt/hugo/hugo",
-      "-/etc/alternatives",
-      "-/etc/hosts",
-      "-/etc/resolv.conf",
-      "-/etc/ssl/certs",
-    ]);
-    expect(values(docs, "PrivateNetwork")).toEqual([]);
-    expect(values(docs, "SupplementaryGroups")).toEqual(["docs"]);
-  });
-
-  test("policies are closed unless the configuration opens them, and reach Hugo as they are written", () => {
-    expect(plain).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=none"');
-    expect(plain).toContain('Environment="HUGO_SECURITY_HTTP_URLS=none"');
-    expect(docs).toContain('Environment="HUGO_SECURITY_EXEC_ALLOW=[\\"^npx$\\"]"');
-    expect(docs).toContain(String.raw`Environment="HUGO_SECURITY_HTTP_URLS=[\"^https://api\\\\.example\\\\.org/\"]"`);
-  });
-
-  test("each of a git host's keys is a line for ssh", () => {
-    const files = filesOf({ ...site, knownHosts: ["a ssh-ed25519 A", "a ssh-rsa B"] });
-    expect(files.map(({ text }) => text)).toContain("a ssh-ed25519 A\na ssh-rsa B\n");
-  });
-
-  test("systemd reads no specifier in a policy, and each variable is a line", () => {
-    const unit = hugoOf({ ...site, hugo: { ...site.hugo, http: ["^https://api/%20$"] } });
-    expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=[\\"^https://api/%%20$\\"]"');
-    expect(values(unit, "Environment").length).toBeGreaterThan(3);
-  });
-
-  test("systemd finds content outside the repository before Hugo, and notes it where Hugo's program compares it", () => {
-    for (const key of ["Wants", "After"]) expect(values(docs, key)).toContain(units.content("docs"));
-    const root = values(docs, "RootDirectory")[0];
-    expect(values(docs, "ExecStart")[0]).toContain(" run /content-of-docs ");
-    expect(values(text(units.content("docs")), "ExecStart")[0]).toMatch(
-      new RegExp(` find \\S+ ${root}/content-of-docs$`),
-    );
-    const program = layer.files.find(({ path }) => path.endsWith("/generator-content"))!.text;
-    for (const script of ["host/others.sh", "host/builder/content.sh"])
-      expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
-  });
-
-  test("builds in the folder of the site, and has its program find a content folder only where one is outside", () => {
-    expect(values(docs, "WorkingDirectory")).toEqual(["/source/docs"]);
-    expect(values(docs, "ExecStart")[0]).toMatch(
-      /generator-content run .* --source \/source\/docs --contentDir \/content /,
-    );
-    expect(values(docs, "BindPaths")[1]).toMatch(/:\/source\/docs\/hugo_stats\.json$/);
-    expect(values(plain, "ExecStart")[0]).toMatch(/^\/usr\/bin\/hugo .* --source \/source --destination /);
-    const without = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
-    const { files } = builderLayer(without, exampleHost);
-    expect(unitText(files, units.generator("site"))).not.toMatch(/generator-content|pushgate-content|contentDir/);
-    expect(unitText(files, units.content("site"))).not.toContain("ExecStart");
-  });
-
-  test("content outside the repository needs no group of writers", () => {
-    const { writers: _, ...changed } = site;
-    expect(values(hugoOf(changed), "SupplementaryGroups")).toEqual([]);
-  });
-
-  test("a group that may read content outside the repository is not the group of a build without such content", () => {
-    const [site] = rebuilt.hooks;
-    const hooks = [{ ...site!, site: { ...site!.site!, writers: "docs" } }];
-    const { files } = builderLayer({ ...rebuilt, hooks }, exampleHost);
-    const unit = files.find(({ path }) => path.endsWith(units.generator("site")))!;
-    expect(values(unit.text, "SupplementaryGroups")).toEqual([]);
-  });
-
-  test("a path of the site that looks like a placeholder of the template stays as it is", () => {
-    const content = "/home/@user@/content";
-    expect(values(hugoOf({ ...site, content }), "BindReadOnlyPaths")).toContain(`-${content}:/content`);
-  });
-
-  test("limits are the site's", () => {
-    const limits = ["MemoryMax", "LimitDATA", "CPUQuota", "TasksMax", "LimitNPROC", "RuntimeMaxSec", "MemorySwapMax"];
-    expect(limits.flatMap((key) => values(docs, key))).toEqual(["256M", "512M", "100%", "256", "256", "600s", "0"]);
-  });
-
-  test("only the builder may connect, one build at a time", () => {
-    const socket = text(units.generatorSocket("site"));
-    for (const line of [`SocketUser=${builderUser("site")}`, "SocketMode=0600", "Accept=yes", "MaxConnections=1"])
-      expect(socket).toContain(`\n${line}\n`);
-  });
-});
-
-describe("the build's unit", () => {
-  test("has no secret: the ssh-agent of a repository over SSH has the deploy key, the reporter what it sends with", () => {
+  test("nothing but the ssh-agent has the deploy key, and nothing but the reporter what it sends with", () => {
     const credentials = layer.files.flatMap(({ path, text }) =>
       values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
     );
-    const agent = units.agent("docs");
     const reporter = `${paths.units}/${units.report("docs")}.d/site.conf`;
     expect(credentials).toEqual([
       [`${paths.units}/${units.agent()}`, `deploy-key:${paths.credentials}/%i.deploy-key`],
       [reporter, `status:${paths.credentials}/docs.status`],
       [reporter, `notify:${paths.credentials}/docs.notify`],
     ]);
-    for (const line of ["PrivateNetwork=yes", "PrivateUsers=yes", "StopWhenUnneeded=yes", "LimitCORE=0"])
-      expect(text(agent)).toContain(`\n${line}\n`);
-    expect(values(text(units.build("docs")), "Wants").at(-1)).toBe(agent);
-    expect(text(units.build("site"))).not.toContain("agent");
   });
 
-  test("writes its own folders, and sees none of another site", () => {
-    const kinds = [paths.spool, paths.requests, paths.rootRequests, paths.sites];
-    for (const [hook, more] of [
-      ["site", []],
-      ["docs", [paths.reports]],
-    ] as const) {
-      const unit = text(units.build(hook));
-      const lines = (of: (folder: string) => string) => [kinds.map(of).join(" "), ...more.map(of)];
-      for (const key of ["ReadWritePaths", "BindPaths"])
-        expect(values(unit, key)).toEqual(lines((folder) => `${folder}/${hook}`));
-      expect(values(unit, "TemporaryFileSystem")).toEqual(lines((folder) => `${folder}:ro`));
-    }
+  test("one unit of a site runs the builder", () => {
+    const names = layer.files
+      .filter(({ text }) => values(text, "ExecStart").some((line) => line.includes(paths.builder)))
+      .map(({ path }) => path.split("/").at(-1));
+    expect(names).toEqual([units.build()]);
   });
 
-  test("sees no home, and systemd mounts no path for it that another account can exchange", () => {
-    for (const name of ["site", "docs"]) {
-      expect(values(text(units.build(name)), "ProtectHome")).toEqual(["yes"]);
-      expect(values(text(units.build(name)), "BindReadOnlyPaths")).toEqual([]);
-    }
+  test("each unit is part of its site's target, which alone is enabled", () => {
+    const services = [units.build, units.agent, units.report, units.reconcile, units.schedule];
+    for (const unit of [...always, units.scheduleTimer, units.reportPath, ...services])
+      expect(values(text(unit("docs")), "PartOf"), unit("docs")).toEqual([units.site("docs")]);
+    const installed = layer.files.filter(({ text }) => text.includes("[Install]")).map(({ path }) => path);
+    expect(installed).toEqual([`${paths.units}/${units.site()}`]);
   });
 
-  test("starts without another program before it, and its end has root load the table that limits its network", () => {
-    for (const name of ["site", "docs"]) {
-      const unit = text(units.build(name));
-      expect([...values(unit, "ExecStartPre"), ...values(unit, "ExecStartPost")]).toEqual([]);
-      expect(values(unit, "After").join(" ")).not.toContain(units.agent(name));
-      expect(values(unit, "ExecStopPost")[1]).toContain(`exited69) ${paths.lib}/egress ||`);
-    }
-  });
-
-  test("no account but root and the builder enters the folder of root's requests, and the tick's unit needs no capability", () => {
-    const { text: folders } = builderLayer(rebuilt, exampleHost).files.find(
-      ({ path }) => path === paths.builderTmpfiles,
-    )!;
-    for (const hook of ["site", "docs"])
-      expect(folders).toContain(`d ${paths.rootRequests}/${hook} 0770 root ${builderUser(hook)} -\n`);
-    expect(folders).toContain(`d ${paths.requests}/docs 1730 ${builderUser("docs")} docs -\n`);
-    const tick = text(units.reconcile("docs"));
-    expect(values(tick, "CapabilityBoundingSet")).toEqual([""]);
-    expect(values(tick, "ReadWritePaths")).toEqual([paths.rootRequests]);
-    expect(tick).not.toContain(paths.requests);
-  });
-
-  test("a schedule has a timer that makes up for missed runs, and a unit that requests a build as the tick's does", () => {
-    const timer = text(units.scheduleTimer("docs"));
-    expect([values(timer, "OnCalendar"), values(timer, "Persistent")]).toEqual([["Mon..Fri 06:00"], ["yes"]]);
+  test("a schedule's unit requests a build as the tick's does", () => {
     const [tick, schedule] = [text(units.reconcile("docs")), text(units.schedule("docs"))];
     const asTick = schedule.replaceAll("/.schedule-docs", "/.tick-docs").replace("/docs/schedule'", "/docs/tick'");
-    expect(asTick.replace(/^Description=.*$/m, "")).toBe(tick.replace(/^Description=.*$/m, ""));
-    expect(text(units.scheduleTimer("site"))).not.toContain("OnCalendar");
-    expect(values(text(units.site("docs")), "Wants").at(-1)).toContain(units.scheduleTimer("docs"));
-    expect(text(units.site("site"))).not.toContain("schedule");
+    const described = /^Description=(.*)$/m;
+    expect(asTick.replace(described, "")).toBe(tick.replace(described, ""));
+    expect([tick, schedule].map((unit) => described.exec(unit)![1])).toEqual([
+      expect.stringContaining("a comparison of docs with its repository"),
+      expect.stringContaining("a build of docs although no commit is new"),
+    ]);
   });
 
-  test("systemd runs one builder for each site: no other unit of a site runs it", () => {
-    const all = layer.files.filter(({ text }) =>
-      values(text, "ExecStart").some((line) => line.includes(paths.builder)),
+  test.each([units.build, units.agent, units.report])("without its drop-in a unit has no account", (unit) => {
+    const users = values(text(unit("docs")), "User");
+    expect(users).toEqual(["pushgate-no-account", expect.stringMatching(/^pushgate-(build|report)-docs$/)]);
+    expect(values(text(unit("other")), "User")).toEqual(["pushgate-no-account"]);
+  });
+
+  test.each([
+    ["site", "docs"],
+    ["docs", "site"],
+  ] as const)("units and folders of %s belong to its own accounts", (name, other) => {
+    const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
+    const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
+    const reporter = name === "docs" ? [reporterUser(name)] : [];
+    expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
+    const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
+    expect(lines.join("\n")).not.toContain(builderUser(other));
+  });
+
+  test("a part of a site that is not configured has no file, folder, group or program", () => {
+    const alone = builderLayer({ ...rebuilt, hooks: [plainHook] }, exampleHost);
+    const has = ({ files }: typeof alone, path: string) => files.some((file) => file.path.includes(path));
+    for (const path of ["content@docs", "docs.known_hosts", "report@docs", "reporter/docs.json"])
+      expect([path, has(alone, path), has(layer, path)]).toEqual([path, false, true]);
+    const common = ({ facts }: typeof alone) => facts.find(({ name }) => name === "the builder's folders")!.want;
+    expect([common(alone), common(layer)].map((want) => want.includes("reports"))).toEqual([false, true]);
+    for (const { want } of [...alone.facts, ...layer.facts]) expect(want).not.toContain("undefined");
+    expect(unitText(alone.files, hugo.site)).not.toMatch(/generator-content|pushgate-content|contentDir/);
+    expect(values(hugoOf(without("writers")), "SupplementaryGroups")).toEqual([]);
+    expect(values(hugoOf(without("content")), "SupplementaryGroups")).toEqual([]);
+    const quiet = changed({ notify: undefined } as object, { setsStatus: undefined } as object);
+    expect(filesOf(quiet).filter(({ path }) => /report.*docs/.test(path))).toEqual([]);
+  });
+
+  test("each of a git host's keys is a line, and each program begins with its shell", () => {
+    const files = filesOf(changed({ knownHosts: ["a ssh-ed25519 A", "a ssh-rsa B"] }));
+    expect(endingIn("docs.known_hosts", files)).toBe("a ssh-ed25519 A\na ssh-rsa B\n");
+    const program = endingIn("/generator-content");
+    expect(program).toMatch(/^#!\/bin\/sh\n#/);
+    for (const script of ["host/others.sh", "host/builder/content.sh"])
+      expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
+  });
+
+  test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {
+    const unit = hugoOf(
+      changed({ content: "/home/@user@/content", hugo: { ...site.hugo, http: ["^https://api/%20$"] } }),
     );
-    const names = all.map(({ path }) => path.split("/").at(-1)!).sort();
-    expect(names).toEqual([units.build()]);
-    expect(values(text(units.report("docs")), "ExecStart")).toEqual([`/usr/bin/node ${paths.reporter}`]);
-    for (const name of ["site", "docs"]) {
-      expect(values(text(units.build(name)), "KillMode")).toEqual([]);
-      expect(values(text(units.buildPath(name)), "Unit")).toEqual([]);
-    }
-  });
-
-  test("its limits are git's, one process that is killed does not end the builder, and its end is reported", () => {
-    const unit = text(units.build("docs"));
-    const limits = ["OOMPolicy", "MemoryMax", "LimitDATA", "LimitFSIZE", "TasksMax"];
-    expect(limits.flatMap((key) => values(unit, key))).toEqual(["continue", "512M", "1024M", "8192M", "256"]);
-    const [report, end] = values(unit, "ExecStopPost");
-    expect(report).toContain(`exec /usr/bin/node ${paths.builder} ended`);
-    expect(end).toContain('*) exec systemctl kill --signal=KILL "pushgate-generator-docs@*.service" ;;');
-  });
-
-  test("starts the socket by which the builder has Hugo killed, and only the builder may connect to it", () => {
-    expect(text(units.build("site"))).toContain(units.stopSocket("site"));
-    const socket = text(units.stopSocket("site"));
-    const { generator } = builderSettings(sitesOf(rebuilt)[0]!);
-    for (const line of [
-      `ListenStream=${generator.socket}.stop`,
-      `SocketUser=${builderUser("site")}`,
-      "SocketMode=0600",
-    ])
-      expect(socket).toContain(`\n${line}\n`);
-    const [kill, clear, ...more] = values(text(units.stop("site")), "ExecStart");
-    expect(kill).toBe('/usr/bin/systemctl kill --signal=KILL "pushgate-generator-site@*.service"');
-    expect(clear).toContain(`find ${paths.sites}/site/work -mindepth 1 -maxdepth 1 -name former-*`);
-    expect(more).toEqual([]);
-  });
-
-  test("its .path unit watches states only, as a change during a build would be lost", () => {
-    const path = text(units.buildPath("site"));
-    expect(path).not.toMatch(/PathChanged|PathModified|PathExists=/);
-    expect(path.match(/^(DirectoryNotEmpty|PathExistsGlob)=/gm)).toHaveLength(4);
+    expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=[\\"^https://api/%%20$\\"]"');
+    expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
   });
 });
 
-describe("the reporter", () => {
-  test("has units only where results leave the host, and a result of its own for each host", () => {
-    const names = (layer: ReturnType<typeof builderLayer>) =>
-      layer.files.map(({ path }) => path).filter((path) => /report.*(site|docs)/.test(path));
-    expect(names(layer)).toEqual([
-      ...[`${paths.reporterSettings}/docs.json`, `${paths.units}/${units.report("docs")}.d/site.conf`],
-    ]);
-    expect(values(text(units.site("docs")), "Wants").at(-1)).toContain(units.reportPath("docs"));
-    expect(text(units.site("site"))).not.toContain("report");
-    const quiet = rebuilt.hooks.map(({ setsStatus: _, site, ...hook }) => {
-      const { notify: __, ...rest } = site!;
-      return { ...hook, site: rest };
-    });
-    expect(names(builderLayer({ ...rebuilt, hooks: quiet }, exampleHost))).toEqual([]);
-    const context = (host: { readonly name: string }) =>
-      JSON.parse(builderLayer(rebuilt, host).files.find(({ path }) => path.endsWith("reporter/docs.json"))!.text).status
-        .context;
-    expect([context({ name: "web1" }), context({ name: "web2" })]).toEqual([
-      "pushgate/web1/docs",
-      "pushgate/web2/docs",
-    ]);
-  });
-
-  test("loads the table that limits its network before it starts, and sees neither clone, content nor spool", () => {
-    const unit = text(units.report("docs"));
-    expect(values(unit, "ExecStartPre")).toEqual([`+${paths.lib}/egress`]);
-    expect(values(unit, "InaccessiblePaths")[0]).toContain(`-${paths.sites} -${paths.spool} `);
-    expect(values(unit, "BindPaths")).toEqual([`${paths.reports}/docs`]);
-    expect(unit).toContain("\nProtectHome=yes\n");
-    const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
+describe("folders", () => {
+  test("a site's requests are for its writers, who cannot list them, or for the builder alone; root's are for neither", () => {
+    const [plain, docs] = sitesOf(rebuilt).map((hook) => foldersOf(hook)[0]!);
+    expect(plain).toEqual([`${paths.requests}/site`, "700", "pushgate-build-site:pushgate-build-site"]);
+    expect(docs).toEqual([`${paths.requests}/docs`, "1730", "pushgate-build-docs:docs"]);
+    for (const hook of ["site", "docs"])
+      expect(folders).toContain(`d ${paths.rootRequests}/${hook} 0770 root ${builderUser(hook)} -\n`);
     expect(folders).toContain(`d ${paths.reports}/docs 0770 ${builderUser("docs")} ${reporterUser("docs")} -\n`);
+    for (const folder of ["", "/site", "/docs"])
+      expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
   });
 
-  test("its .path unit watches a state, as a report during a run would be lost", () => {
-    expect(text(units.reportPath("docs"))).toContain(`\nDirectoryNotEmpty=${paths.reports}/docs\n`);
+  test("facts hold the folders of all sites, and those of each, with mode and owner", () => {
+    const facts = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
+    expect(facts.map(({ name }) => name.replace("the builder's folders", ""))).toEqual(["", " of site", " of docs"]);
+    for (const { read, want } of facts) {
+      const lines = want.split("\n");
+      expect(read).toBe(`modes ${lines.map((line) => line.split(" ")[0]).join(" ")}`);
+      for (const line of lines) expect(line).toMatch(/^\/(run|var)\/\S+ 1?7[0-7]{2} [a-z-]+:[a-z-]+$/);
+    }
+  });
+});
+
+describe("the layer", () => {
+  test("its script knows which hooks have a site, a schedule, and results that leave the host", () => {
+    const value = (name: string) => new RegExp(`^${name}='([^']*)'$`, "m").exec(layer.script!)?.[1];
+    const names = ["hooks", "built", "scheduled", "reported", "writers"];
+    expect(names.map(value)).toEqual(["site docs", "site docs", "docs", "docs", "docs"]);
+    expect(layer.script).toContain("\nwritten_by_others() {\n");
   });
 
-  test("its settings are what it reads", () => {
-    const settings = JSON.parse(layer.files.find(({ path }) => path.endsWith("reporter/docs.json"))!.text);
+  test("its facts look at each Hugo once, at the units of each target, and at units that systemd has not read", () => {
+    const versions = ({ facts }: typeof layer) =>
+      facts
+        .filter(({ read }) => read.startsWith("generator_version"))
+        .map(({ name, read, want }) => [name, /'(pushgate-generator-\w+)'/.exec(read)?.[1], want]);
+    expect(versions(layer)).toEqual([
+      ["/usr/bin/hugo is", "pushgate-generator-site", "0.111.3 or later"],
+      ["/opt/hugo/hugo is", "pushgate-generator-docs", "0.131 or later"],
+    ]);
+    expect(versions(builderLayer(changed({ hugo: plainHook.site!.hugo }), exampleHost))).toHaveLength(1);
+    const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
+    expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
+    expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
+    expect(layer.facts.find(({ name }) => name.startsWith("the builder's units"))).toMatchObject({
+      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-stop-*.socket'",
+      want: "none",
+    });
+  });
+
+  test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
+    const hooks = Array.from({ length: 30 }, (_, i) => ({ ...docsHook, name: `${i}`.padStart(32, "a") }));
+    // apply.sh and probe.sh cut an answer at 2,048 bytes.
+    for (const { name, want } of builderLayer({ ...rebuilt, hooks }, exampleHost).facts)
+      expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(2_048);
+  });
+});
+
+describe("settings", () => {
+  const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
+
+  test("of a site at the top of a repository over https have no folder, key or report", () => {
+    for (const key of ["content", "folder", "knownHosts", "agent", "reports"]) expect(plain).not.toHaveProperty(key);
+    expect(plain).toMatchObject({
+      hook: "site",
+      paths: expect.arrayContaining([".gitmodules", "layouts/"]),
+      generator: { socket: `${paths.generator}/site.sock`, result: `${paths.generator}/results/site/last` },
+    });
+  });
+
+  test("of a site in a folder have the paths below it, but .gitmodules", () => {
+    expect(docs!.paths.filter((path) => !path.startsWith("docs/"))).toEqual([".gitmodules"]);
+    expect(docs).toMatchObject({
+      ...{ folder: "docs", content: "/home/docs/content", submodules: false },
+      reports: { folder: `${paths.reports}/docs`, status: true, notify: true },
+      ...{ knownHosts: `${paths.builderSettings}/docs.known_hosts`, agent: "/run/pushgate-agent-docs/socket" },
+    });
+  });
+
+  test("are what the builder and the reporter read", () => {
+    for (const settings of [plain, docs])
+      expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
+    expect(v.is(builderShape, { ...plain, folder: "docs/" })).toBe(true);
+    for (const folder of ["/docs", "docs/../..", ""]) expect(v.is(builderShape, { ...plain, folder })).toBe(false);
+    const settings = JSON.parse(endingIn("reporter/docs.json"));
     expect(v.parse(reporterShape, settings)).toEqual(settings);
   });
-});
 
-test("a target holds together what is started, stopped and enabled of a site", () => {
-  const started = (hook: string) =>
-    values(text(units.site(hook)), "Wants")
-      .join(" ")
-      .split(" ");
-  const always = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
-  expect(started("site")).toEqual(always.map((unit) => unit("site")));
-  expect(started("docs")).toEqual([...always, units.scheduleTimer, units.reportPath].map((unit) => unit("docs")));
-  const services = [units.build, units.agent, units.report, units.reconcile, units.schedule].map((unit) =>
-    unit("docs"),
-  );
-  for (const unit of [...started("docs"), ...services])
-    expect(values(text(unit), "PartOf"), unit).toEqual([units.site("docs")]);
-  expect(values(text(units.generator("docs")), "StopPropagatedFrom")).toEqual([units.site("docs")]);
-  const installed = layer.files.filter(({ text }) => text.includes("[Install]")).map(({ path }) => path);
-  expect(installed).toEqual([`${paths.units}/${units.site()}`]);
-});
-
-test.each([units.build, units.agent, units.report])("without its drop-in a unit has no account", (unit) => {
-  const users = values(text(unit("docs")), "User");
-  expect(users).toEqual(["pushgate-no-account", expect.stringMatching(/^pushgate-(build|report)-docs$/)]);
-  expect(values(text(unit("other")), "User")).toEqual(["pushgate-no-account"]);
-});
-
-describe("the accounts of sites", () => {
-  test("no two sites share an account, whose name says which site and fits systemd's 31 characters", () => {
-    const names = ["a", "site", "a".repeat(17), "a".repeat(32), `${"a".repeat(31)}b`, "-", "0"];
-    const accounts = names.flatMap((name) => [builderUser(name), generatorUser(name)]);
-    expect(new Set(accounts).size).toBe(accounts.length);
-    for (const account of accounts) expect(account).toMatch(/^pushgate-(build|generator)-[a-z0-9-]+(_[0-9a-f]{8})?$/);
-    for (const account of accounts) expect(account.length).toBeLessThanOrEqual(31);
-    expect(builderUser("site")).toBe("pushgate-build-site");
+  test.each([
+    [undefined, true, ["status"]],
+    ["https://chat.example.org/hooks/builds", undefined, ["notify"]],
+    ["https://chat.example.org/hooks/builds", true, ["status", "notify"]],
+  ])("of a reporter name its recipients: notify %s, status %s", (notify, setsStatus, names) => {
+    const settings = changed({ notify } as object, { setsStatus } as object);
+    const files = filesOf(settings);
+    const found = Object.keys(JSON.parse(endingIn("reporter/docs.json", files)));
+    expect(found.filter((key) => /status|notify/.test(key))).toEqual(names);
+    const credentials = values(unitText(files, units.report("docs")), "LoadCredentialEncrypted");
+    expect(credentials.map((line) => line.split(":")[0])).toEqual(names);
+    expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({
+      ...{ status: names.includes("status"), notify: names.includes("notify") },
+    });
   });
 
-  test("each unit and folder of a site belongs to that site's accounts", () => {
-    for (const [name, other] of [["site", "docs"] as const, ["docs", "site"] as const]) {
-      const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
-      const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
-      const reporter = name === "docs" ? [reporterUser(name)] : [];
-      expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
-      const { text: folders } = layer.files.find(({ path }) => path === paths.builderTmpfiles)!;
-      const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
-      expect(lines.join("\n")).not.toContain(builderUser(other));
-    }
+  test("of a reporter have the address of a site that pushgate serves, and a result of its own for each host", () => {
+    const of = (settings: Settings, name = "web1") =>
+      JSON.parse(endingIn("reporter/docs.json", builderLayer(settings, { name }).files));
+    expect([of(rebuilt), of(changed({ hostname: "www.example.org" }))].map((one) => one.site)).toEqual([
+      ...[undefined, "https://www.example.org/"],
+    ]);
+    expect(["web1", "web2"].map((name) => of(rebuilt, name).status.context)).toEqual([
+      ...["pushgate/web1/docs", "pushgate/web2/docs"],
+    ]);
   });
-});
-
-test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
-  const [hook] = sitesOf(rebuilt);
-  const hooks = Array.from({ length: 30 }, (_, i) => ({ ...hook!, name: `${i}`.padStart(32, "a") }));
-  // apply.sh and probe.sh cut an answer at 2,048 bytes.
-  for (const { name, want } of builderLayer({ ...rebuilt, hooks }, exampleHost).facts)
-    expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(2_048);
-});
-
-test("its settings name what the units hold, and are what the builder reads", () => {
-  const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
-  expect(plain).toMatchObject({
-    hook: "site",
-    generator: { socket: `${paths.generator}/site.sock`, result: `${paths.generator}/results/site/last` },
-  });
-  for (const key of ["knownHosts", "agent"]) expect(plain).not.toHaveProperty(key);
-  for (const settings of [plain, docs])
-    expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
-  expect(v.is(builderShape, { ...plain, folder: "docs/" })).toBe(true);
-  for (const folder of ["/docs", "docs/../..", ""]) expect(v.is(builderShape, { ...plain, folder })).toBe(false);
-  expect(docs).toMatchObject({ knownHosts: `${paths.builderSettings}/docs.known_hosts`, submodules: false });
 });

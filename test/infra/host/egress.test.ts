@@ -1,10 +1,11 @@
 /** The egress table in a real kernel: which addresses each build account reaches, and how fast others are rejected. */
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import type { Hook, Site } from "../../../infra/config/settings.ts";
 import { egressLayer } from "../../../infra/host/egress/egress.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
-import { cable, inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+import { cable, inNamespace, needs, Root } from "./namespace.ts";
 
 const layer = egressLayer(rebuilt);
 const root = new Root();
@@ -17,8 +18,6 @@ for (const { path, text, mode } of [...layer.files, ...firewallLayer(example, ex
 const script = root.at("/usr/local/lib/pushgate/egress");
 const drift = `${script} --print 2>/dev/null | ${root.at("/usr/local/lib/pushgate/firewall-drift")} pushgate_egress -`;
 const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
-const reason = missing("unshare", "ip", "nft", "perl");
-
 const own = "203.0.113.9";
 const own6 = "2001:db8::9";
 const git = "198.51.100.80";
@@ -55,7 +54,8 @@ const reached = (setup: string, resolv: string): string[] => {
   return host(`${setup}\n${connect} ${tried.join(" ")}`, resolv)
     .split("\n")
     .filter((line) => line.endsWith(" yes"))
-    .map((line) => line.split(" ").slice(1, 3).join(" "));
+    .map((line) => line.split(" ").slice(1, 3).join(" "))
+    .sort();
 };
 /**
  * "address port" of each datagram that arrives at the other end, from a socket of the build account. Each is sent four
@@ -76,74 +76,62 @@ perl -MIO::Socket::IP -e 'for (1 .. 4) { for (${sent.join(", ")}) {
 nsenter --target "$far" --net nft list table inet heard`,
     resolv,
   );
-  return [...found.matchAll(/([0-9a-f.:]+) \. (\d+)/g)].map(([, to, port]) => `${to} ${port}`);
+  return [...found.matchAll(/([0-9a-f.:]+) \. (\d+)/g)].map(([, to, port]) => `${to} ${port}`).sort();
 };
-const every = [...there, ...there6].flatMap((to) => ports.map((port) => `${to} ${port}`));
+const every = [...there, ...there6].flatMap((to) => ports.map((port) => `${to} ${port}`)).sort();
 const gitHosts = [git, git6, office, office6].flatMap((to) => [`${to} 443`, `${to} 2222`]);
 
+const resolv = `nameserver ${neighbour}\n`;
+const toOwnPorts = (at: readonly string[], ...own: readonly number[]) =>
+  at.flatMap((to) => own.map((port) => `${to} ${port}`));
+const dns = `${neighbour} 53`;
+/** The table's text without some of its words, for `nft -f`. */
+const broken = (taken: string | RegExp, instead = "") => {
+  const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
+  expect(rules).toMatch(taken);
+  return `nft -f ${root.write("broken.nft", `${rules.replaceAll(taken, instead)}\n`)}`;
+};
+
 describe("in a namespace", () => {
-  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+  needs("unshare", "ip", "nft", "perl");
+  afterEach(() => {
+    root.write("bin/id", asRoot, 0o755);
+  });
 
   test("the builder reaches name server and repositories' ports, on the internet and in opened ranges", () => {
-    expect(reached(script, `nameserver ${neighbour}\n`).sort()).toEqual([...gitHosts, `${neighbour} 53`].sort());
+    expect(reached(script, resolv)).toEqual([...gitHosts, dns].sort());
   });
 
   test("the reporter reaches name server and results' ports, and the host's cloud without the private ranges", () => {
     root.write("bin/id", asRoot.replace("pushgate-build-site", "pushgate-report-docs"), 0o755);
-    try {
-      const own = [git, git6, office, office6].map((to) => `${to} 443`);
-      const resolv = `nameserver ${neighbour}\n`;
-      expect(reached(script, resolv).sort()).toEqual([...own, `${neighbour} 53`].sort());
-      const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
-      root.write("broken.nft", `${rules.replaceAll(/ ip6? daddr != @private./g, "")}\n`);
-      const all = [...there, ...there6].map((to) => `${to} 443`);
-      expect(reached(`nft -f ${root.at("broken.nft")}`, resolv).sort()).toEqual([...all, `${neighbour} 53`].sort());
-    } finally {
-      root.write("bin/id", asRoot, 0o755);
-    }
+    expect(reached(script, resolv)).toEqual([...toOwnPorts([git, git6, office, office6], 443), dns].sort());
+    const open = broken(/ ip6? daddr != @private./g);
+    expect(reached(open, resolv)).toEqual([...toOwnPorts([...there, ...there6], 443), dns].sort());
   });
 
-  test("without the table the builder reaches everything", () => {
-    expect(reached(":", "").sort()).toEqual(every.sort());
+  test("other accounts reach everything", () => {
+    root.write("bin/id", "#!/bin/sh\ncase $2 in pushgate-build-*) echo 4711 ;; *) echo 4712 ;; esac\n", 0o755);
+    expect(reached(script, "")).toEqual(every);
   });
 
   test("by UDP the builder reaches its name server's port 53 alone, and everything without one of the two lines", () => {
-    const resolv = `nameserver ${neighbour}\nnameserver ${git6}\n`;
-    const dns = [`${neighbour} 53`, `${git6} 53`].sort();
-    expect(heard(script, resolv).sort()).toEqual(dns);
-    const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
-    const broken = (taken: string | RegExp, instead: string) => {
-      expect(rules).toMatch(taken);
-      root.write("broken.nft", `${rules.replaceAll(taken, instead)}\n`);
-      return heard(`nft -f ${root.at("broken.nft")}`, resolv).sort();
-    };
-    expect(broken(/^ {4}reject with icmpx .*\n/gm, "")).toEqual(every.toSorted());
-    expect(broken(/ip6? daddr \{[^}]*\} udp dport/g, "udp dport")).toEqual(
-      every.filter((one) => one.endsWith(" 53")).sort(),
-    );
-    expect(broken(/udp dport \{ 53 \}/g, "meta l4proto udp")).toEqual(
-      every.filter((one) => one.startsWith(`${neighbour} `) || one.startsWith(`${git6} `)).sort(),
-    );
+    const both = `${resolv}nameserver ${git6}\n`;
+    root.write("/etc/resolv.conf", both);
+    const dns = (one: string) => one.endsWith(" 53");
+    const servers = (one: string) => one.startsWith(`${neighbour} `) || one.startsWith(`${git6} `);
+    expect(heard(script, both)).toEqual(every.filter((one) => dns(one) && servers(one)));
+    expect(heard(broken(/^ {4}reject with icmpx .*\n/gm), both)).toEqual(every);
+    expect(heard(broken(/ip6? daddr \{[^}]*\} udp dport/g, "udp dport"), both)).toEqual(every.filter(dns));
+    expect(heard(broken(/udp dport \{ 53 \}/g, "meta l4proto udp"), both)).toEqual(every.filter(servers));
   });
 
   test.each([
     ["the reject rules", /^ {4}(meta l4proto tcp )?reject .*\n/gm, every],
-    [
-      "the private ranges",
-      / ip6? daddr != @private./g,
-      [...there, ...there6].flatMap((to) => [`${to} 443`, `${to} 2222`]),
-    ],
-    [
-      "the ports",
-      / tcp dport \{ 443, 2222 \}/g,
-      [git, git6, office, office6].flatMap((to) => ports.map((port) => `${to} ${port}`)),
-    ],
+    ["the private ranges", / ip6? daddr != @private./g, toOwnPorts([...there, ...there6], 443, 2222)],
+    ["the ports", / tcp dport \{ 443, 2222 \}/g, toOwnPorts([git, git6, office, office6], ...ports)],
   ])("without %s the builder reaches more", (_, taken, more) => {
     root.write("/etc/resolv.conf", "");
-    const rules = inNamespace(`${script} --print`, root.at("bin")).stdout;
-    expect(rules).toMatch(taken);
-    root.write("broken.nft", `${rules.replace(taken, "")}\n`);
-    expect(reached(`nft -f ${root.at("broken.nft")}`, "").sort()).toEqual(more.toSorted());
+    expect(reached(broken(taken), "")).toEqual(more.toSorted());
   });
 
   test("a rejected connection fails at once, on both address families and for UDP", () => {
@@ -160,18 +148,8 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     expect(stdout).toBe("tcp at once\ntcp at once\nudp at once");
   });
 
-  test("other accounts reach everything", () => {
-    root.write("bin/id", "#!/bin/sh\ncase $2 in pushgate-build-*) echo 4711 ;; *) echo 4712 ;; esac\n", 0o755);
-    try {
-      expect(reached(script, "").sort()).toEqual(every.sort());
-    } finally {
-      root.write("bin/id", asRoot, 0o755);
-    }
-  });
-
   test.each<[string, string, string[], string]>([
     ["none, then the host itself", "search example.org\n", ["ip daddr { 127.0.0.1 }", "ip6 daddr { ::1 }"], ""],
-    ["systemd's stub", "nameserver 127.0.0.53\noptions edns0\n", ["ip daddr { 127.0.0.53 }"], ""],
     [
       "both families, twice, with a comment",
       "nameserver 192.0.2.1 # first\n nameserver\t2001:db8::53\nnameserver 192.0.2.1\n#nameserver 192.0.2.9\n",
@@ -199,128 +177,77 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     expect(new Set(stderr.split("\n"))).toEqual(new Set([says.replace("RESOLV", root.at("/etc/resolv.conf"))]));
   });
 
-  test("drift reports what differs, also after a change of the name server, until the table is loaded again", () => {
+  // firewall.test.ts has what else it finds.
+  test("drift reports a change of the name server until the table is loaded again", () => {
     root.write("/etc/resolv.conf", "nameserver 192.0.2.1\n");
+    const change = `echo nameserver 192.0.2.2 >${root.at("/etc/resolv.conf")}`;
     const { stdout } = inNamespace(
-      `${script}
-${drift}
-nft insert rule inet pushgate_egress builder accept
-${drift}
-${script}
-nft flush chain inet pushgate_egress output
-${drift} | cut -d ' ' -f 1
-nft flush ruleset
-${drift}
-${script}
-echo nameserver 192.0.2.2 >${root.at("/etc/resolv.conf")}
-${drift} | cut -d ' ' -f 1-4
-${script}
-${drift}`,
+      `${drift}\n${script}\n${change}\n${drift} | cut -d ' ' -f 1-4\n${script}\n${drift}`,
       root.at("bin"),
     );
-    expect(stdout.split("\n")).toEqual([
-      "as declared",
-      "added: accept (differs)",
-      "missing:",
-      "absent",
-      "missing: ip daddr 192.0.2.2",
-      "as declared",
-    ]);
+    expect(stdout.split("\n")).toEqual(["absent", "missing: ip daddr 192.0.2.2", "as declared"]);
   });
 
   test("without the accounts the program fails and prints what to run", () => {
     root.write("bin/id", "#!/bin/sh\nexit 1\n", 0o755);
-    try {
-      const { status, stderr } = inNamespace(script, root.at("bin"));
-      expect(status).toBe(1);
-      expect(stderr).toContain("egress: the account pushgate-build-site is missing. Run npx pulumi up.");
-    } finally {
-      root.write("bin/id", asRoot, 0o755);
-    }
+    expect(inNamespace(script, root.at("bin"))).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("egress: the account pushgate-build-site is missing. Run npx pulumi up."),
+    });
   });
 });
 
-test("a builder that reads its repository over SSH reaches https too, for submodules, unless the site has them off", () => {
-  const [, docs] = rebuilt.hooks;
-  const opened = (submodules: boolean) => {
-    const hooks = [{ ...docs!, site: { ...docs!.site!, submodules } }];
-    const { text } = egressLayer({ ...rebuilt, hooks }).files.find(({ path }) => path.endsWith("egress.conf"))!;
-    return /^ports=(.*)$/m.exec(text)?.[1];
-  };
-  expect([opened(true), opened(false)]).toEqual(["'443, 2222'", "'2222'"]);
-});
-
-test("Hugo's account has a name server and a port only where a site's build may read addresses", () => {
-  const chain = (settings: typeof rebuilt) =>
-    egressLayer(settings).files.find(({ path }) => path.endsWith("egress.conf"))!.text;
-  expect(chain(rebuilt)).toContain("generator_ports='443'");
-  const closed = { ...rebuilt, hooks: rebuilt.hooks.slice(0, 1) };
-  expect(chain(closed)).toContain("generator_ports=''");
-  expect(chain(closed)).toContain("ports='443'");
-});
-
-test("a reporter has the ports of the git host's API and of site.notify, and no others", () => {
-  const ports = (repository: string, notify?: string, setsStatus?: true) => {
-    const [hook] = rebuilt.hooks;
-    const site = { ...hook!.site!, ...(notify !== undefined && { notify }) };
-    const hooks = [{ ...hook!, repository, site, ...(setsStatus && { setsStatus }) }];
-    const { files } = egressLayer({ ...rebuilt, hooks });
-    const { text } = files.find(({ path }) => path.endsWith("egress.conf"))!;
-    return [/^reporters=(.*)$/m.exec(text)?.[1], /^report_ports=(.*)$/m.exec(text)?.[1]];
-  };
+describe("the configuration", () => {
+  const [site, docs] = rebuilt.hooks as readonly [Hook, Hook];
+  const textOf = (path: string, hooks: readonly Hook[] = rebuilt.hooks) =>
+    egressLayer({ ...rebuilt, hooks }).files.find((one) => one.path === path)!.text;
+  const listed = (name: string, ...hooks: readonly Hook[]) =>
+    new RegExp(`^${name}='(.*)'$`, "m").exec(textOf(paths.egress, hooks))?.[1];
+  const changed = (hook: Hook, change: Partial<Hook>, ofSite: Partial<Site> = {}): Hook => ({
+    ...{ ...hook, ...change, site: { ...hook.site!, ...ofSite } },
+  });
   const https = "https://git.example.net:3000/example/site.git";
   const ssh = "ssh://git@git.example.net:2222/example/site.git";
-  const reporter = "'pushgate-report-site'";
-  expect(ports(https)).toEqual(["''", "''"]);
-  expect(ports(https, undefined, true)).toEqual([reporter, "'3000'"]);
-  expect(ports(ssh, undefined, true)).toEqual([reporter, "'443'"]);
-  expect(ports(ssh, "https://chat.example.org:8443/x")).toEqual([reporter, "'8443'"]);
-  expect(ports(https, "https://chat.example.org/x", true)).toEqual([reporter, "'443, 3000'"]);
-});
+  const status = { setsStatus: true } as const;
 
-test("every account that the layer makes is in the list that confines it", () => {
-  const textOf = (path: string) => layer.files.find((one) => one.path === path)!.text;
-  const confined = (list: string) => new RegExp(`^${list}='(.*)'$`, "m").exec(textOf(paths.egress))?.[1]?.split(" ");
-  const lists = {
-    builders: ["pushgate-build-site", "pushgate-build-docs"],
-    generators: ["pushgate-generator-site", "pushgate-generator-docs"],
-    reporters: ["pushgate-report-docs"],
-  };
-  for (const [list, accounts] of Object.entries(lists)) expect(confined(list)).toEqual(accounts);
-  const lines = textOf(paths.builderSysusers).split("\n");
-  expect(lines.filter((line) => !line.startsWith("#"))).toEqual([
-    'u pushgate-build-site - "pushgate builder of site" /var/lib/pushgate-sites',
-    'u pushgate-generator-site - "pushgate generator of site" /nonexistent',
-    'u pushgate-build-docs - "pushgate builder of docs" /var/lib/pushgate-sites',
-    'u pushgate-generator-docs - "pushgate generator of docs" /nonexistent',
-    'u pushgate-report-docs - "pushgate reporter of docs" /nonexistent',
-    "",
-  ]);
-});
+  test.each<[what: string, name: string, hooks: Hook[], value: string]>([
+    ["https for submodules beside SSH", "ports", [changed(docs, {}, { submodules: true })], "443, 2222"],
+    ["SSH alone without submodules", "ports", [docs], "2222"],
+    ["a generator that may read addresses", "generator_ports", [site, docs], "443"],
+    ["a generator that may read none", "generator_ports", [site], ""],
+    ["no report", "report_ports", [changed(site, { repository: https })], ""],
+    ["no reporter", "reporters", [changed(site, { repository: https })], ""],
+    ["the API's port", "report_ports", [changed(site, { repository: https, ...status })], "3000"],
+    ["the API's port of an SSH address", "report_ports", [changed(site, { repository: ssh, ...status })], "443"],
+    [
+      "site.notify's port",
+      "report_ports",
+      [changed(site, { repository: ssh }, { notify: "https://chat.example.org:8443/x" })],
+      "8443",
+    ],
+    [
+      "both",
+      "report_ports",
+      [changed(site, { repository: https, ...status }, { notify: "https://chat.example.org/x" })],
+      "443, 3000",
+    ],
+    ["each builder", "builders", [site, docs], "pushgate-build-site pushgate-build-docs"],
+    ["each generator", "generators", [site, docs], "pushgate-generator-site pushgate-generator-docs"],
+    ["the reporter that there is", "reporters", [site, docs], "pushgate-report-docs"],
+  ])("has %s", (_, name, hooks, value) => {
+    expect(listed(name, ...hooks)).toBe(value);
+  });
 
-test("a fact for each site declares that its accounts are in their own groups only", () => {
-  const found = layer.facts.filter(({ read }) => read.startsWith("groups_of "));
-  expect(found).toEqual([
-    {
-      name: "groups of the build accounts of site",
-      read: "groups_of 'pushgate-build-site' 'pushgate-generator-site'",
-      want: "pushgate-build-site\npushgate-generator-site",
-    },
-    {
-      name: "groups of the build accounts of docs",
-      read: "groups_of 'pushgate-build-docs' 'pushgate-generator-docs' 'pushgate-report-docs'",
-      want: "pushgate-build-docs\npushgate-generator-docs\npushgate-report-docs",
-    },
-  ]);
-});
-
-test("the unit waits for the file systems that hold what it reads", () => {
-  const unit = layer.files.find(({ path }) => path.endsWith("/pushgate-egress.service"))!.text;
-  expect(unit).toContain(`\nRequiresMountsFor=${paths.etc} ${paths.lib}\n`);
-});
-
-test("systemd-analyze finds no fault in the unit", ({ skip }) => {
-  const why = missing("systemd-analyze");
-  skip(why !== undefined, why);
-  expect(verifyUnits(layer.files)).toBe("");
+  test("every account that the layer makes is in a list that confines it, and a fact holds its groups", () => {
+    const accounts = [...textOf(paths.builderSysusers).matchAll(/^u (\S+) - /gm)].map(([, name]) => name!);
+    const confined = ["builders", "generators", "reporters"].flatMap((name) => listed(name, site, docs)!.split(" "));
+    expect(accounts.toSorted()).toEqual(confined.toSorted());
+    const facts = layer.facts.filter(({ read }) => read.startsWith("groups_of "));
+    expect(facts.map(({ name, read, want }) => [name, read, want.split("\n")])).toEqual(
+      ["site", "docs"].map((hook) => {
+        const own = accounts.filter((name) => name.endsWith(`-${hook}`));
+        return [`groups of the build accounts of ${hook}`, `groups_of ${own.map((one) => `'${one}'`).join(" ")}`, own];
+      }),
+    );
+  });
 });

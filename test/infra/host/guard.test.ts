@@ -8,12 +8,12 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
 import { guardLayer, mustReject } from "../../../infra/host/guard/guard.ts";
-import { mark, routingLayer } from "../../../infra/host/routing/routing.ts";
+import { mark, routingLayer, routingTable } from "../../../infra/host/routing/routing.ts";
 import { isV4, loopback, networks, v4, v6 } from "../../../infra/networks.ts";
 import { example, exampleHost } from "../../fixtures.ts";
-import { noNginx } from "./lab/origin.ts";
-import { inNamespace, lintShell, missing, Root, verifyUnits } from "./namespace.ts";
+import { inNamespace, lintShell, missing, needs, Root } from "./namespace.ts";
 
+needs("unshare", "ip", "nft", "perl");
 const layer = guardLayer(example);
 const root = new Root();
 afterAll(() => root.remove());
@@ -33,8 +33,11 @@ const [github, selfHosted] = sourceSets(example) as [
 ];
 const unitOf = ({ name }: { name: string }) => `pushgate-receiver-${name}.socket`;
 
+/** For each socket its ranges. */
+type Lists = readonly (readonly string[])[];
+const declared: Lists = [github.cidrs, selfHosted.cidrs];
 /** What `systemctl show` prints of both sockets. */
-const shown = (allow: readonly (readonly string[])[] = [github.cidrs, selfHosted.cidrs]) =>
+const shown = (allow: Lists = declared) =>
   [github, selfHosted]
     .map(
       ({ port, ...set }, index) => `Id=${unitOf(set)}
@@ -48,12 +51,19 @@ IPAddressAllow=${allow[index]!.join(" ")}
 root.write("shown", shown());
 
 const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
-const listening = `
-${installed("routing")} >/dev/null
+/** What routing.sh places, which takes a hundred times as long. */
+const rulesAndRoutes = [
+  ["-4", loopback.v4],
+  ["-6", loopback.v6],
+].map(
+  ([family, from]) => `ip ${family} rule add pref 90 from ${from} fwmark ${mark} iif lo lookup ${routingTable}
+ip ${family} route add local default dev lo table ${routingTable}`,
+);
+const listening = `${rulesAndRoutes.join("\n")}
 ${connect} ${[github, selfHosted].flatMap(({ port }) => [`listen,${loopback.v4},${port},${mark}`, `listen,${loopback.v6},${port},${mark}`]).join(" ")}`;
 
 /** The lists in force, which need not be those of the units: each source that is not in its port's list is dropped. */
-const enforced = (lists: readonly (readonly string[])[] = [github.cidrs, selfHosted.cidrs]) => {
+const enforced = (lists: Lists = declared) => {
   const rule = (port: number, cidrs: readonly string[]) =>
     [4, 6].map((family) => {
       const mine = cidrs.filter((cidr) => cidr.includes(":") === (family === 6));
@@ -71,56 +81,119 @@ ${[github, selfHosted].flatMap(({ port }, index) => rule(port, lists[index]!)).j
 TABLE
 `;
 };
-const probeBy = (program: string) =>
-  `code=0; ${program} ${mustReject(example).join(" ")} <${root.at("shown")} || code=$?; echo "exit $code"`;
-const probe = probeBy(installed("prober"));
-/** The same by a prober without one part of its text, which must be needed. */
-const probeWithout = (part: string, instead = "") => {
+/** A prober's run. `instead` replaces `part` of its text. */
+const probing = ({ units = root.at("shown"), part = "", instead = "", by = "", reject = mustReject(example) } = {}) => {
   expect(prober).toContain(part);
-  return probeBy(root.write("mutant", prober.replace(part, instead), 0o755));
+  const program = part === "" ? installed("prober") : root.write(part, prober.replace(part, instead), 0o755);
+  return `code=0; ${by} '${program}' ${reject.join(" ")} <${units} || code=$?; echo "exit $code"`;
 };
+const probe = probing();
 type Named = Parameters<typeof unitOf>[0];
-/** The prober's lines of a source that connects and must not, and of an admitted one that cannot. */
+/** The line of a source that connects and must not. */
 const opens = (set: Named, source: string) => `connects and must not: ${unitOf(set)} from ${source}`;
-const cannotConnect = (set: Named, source: string) => `cannot connect: ${unitOf(set)} from ${source}`;
-const reason = missing("unshare", "ip", "nft", "perl");
 
-/** Runs a script, again where it took longer than `most` milliseconds: other tests that run beside this one add time. */
-function timed(script: string, most: number): { readonly fast: boolean } & ReturnType<typeof inNamespace> {
-  for (let round = 1; ; round++) {
-    const started = performance.now();
-    const ran = inNamespace(script);
-    const fast = performance.now() - started < most;
-    if (fast || round === 8) return { ...ran, fast };
-  }
+/** What each script prints, one after the other in one namespace where both sockets listen. */
+function printed(scripts: readonly string[], extra?: string): string[] {
+  const { stdout, stderr } = inNamespace(`${listening}\n${scripts.join("\necho ====\n")}`, extra);
+  expect(stderr).toBe("");
+  return stdout.split("====").map((text) => text.trim());
 }
 
-describe("prober in a namespace", () => {
-  beforeEach(({ skip }) => skip(reason !== undefined, reason));
+describe("prober", () => {
+  const below6 = "2a0a:a43f:ffff:ffff:ffff:ffff:ffff:ffff";
+  const [last4, last6] = [v4(github.cidrs).at(-1)!, v6(github.cidrs).at(-1)!];
+  /** The declared lists with one range of GitHub's replaced by others. */
+  const but = (range: string, ...others: readonly string[]): Lists => {
+    expect(github.cidrs).toContain(range);
+    return [[...github.cidrs.filter((cidr) => cidr !== range), ...others], selfHosted.cidrs];
+  };
+  const insert = (rule: string) => `nft insert rule inet kernel input ${rule}`;
+  const last = "ffff:ffff:ffff:ffff:ffff:ffff";
+  /** A source that is found, and not without probes from beside the ranges. */
+  const beside = { part: "beside($first, -1), beside($last, 1)", instead: "()" };
+  const caps = "-net_admin,-net_raw";
+  const own = [[...github.cidrs, "10.77.0.0/24"], selfHosted.cidrs];
+  const ownNetwork =
+    "ip link add own type veth peer name far\nip link set own up\nip address add 10.77.0.1/24 brd + dev own";
+  const inactive = (times: number) =>
+    Array.from({ length: times }).reduce<string>((text) => text.replace("=active", "=inactive"), shown());
 
-  test("an enforced allowlist is proven, in less than 1.5 s", () => {
-    // The listeners' start is not the prober's.
-    const whole = probeBy(root.write("prober", asInstalled, 0o755));
-    const { stdout, stderr, fast } = timed(`${listening}\n${enforced()}\n${whole}`, 1_500 + 1_000);
-    expect({ stdout, stderr, fast }).toEqual({ stdout: "exit 0", stderr: "", fast: true });
+  /** `without`: runs a mutant first. `force`: the lists in force. `units`: what systemctl shows. `setup`: shell before the probe. */
+  type Scene = { without?: object; force?: Lists; units?: string; setup?: string; with?: object };
+  const rows: readonly (readonly [what: string, scene: Scene, prints: string])[] = [
+    ["the lists are in force", {}, "exit 0"],
+    ["a range too many", { force: declared.map((cidrs) => [...cidrs, "127.0.0.0/8"]) }, "+127.0.0.1 +127.0.0.1 exit 5"],
+    [
+      "a list that admits none",
+      { setup: insert(`tcp dport ${selfHosted.port} drop`) },
+      "-198.51.100.0 -198.51.100.15 none exit 4",
+    ],
+    [
+      "IPv6 dropped on loopback, and IPv4 still proven",
+      { setup: insert("meta nfproto ipv6 drop") },
+      `-2606:50c0:: -2606:50c0:${last} -2a0a:a440:: -2a0a:a447:${last} exit 3`,
+    ],
+    [
+      "a range that the unit names and the kernel does not hold",
+      { units: shown([[...github.cidrs, "203.0.113.128/25"], selfHosted.cidrs]) },
+      "-203.0.113.128 -203.0.113.255 exit 3",
+    ],
+    ["an address above", { without: beside, force: but(last4, last4, "192.31.0.0/32") }, "exit 0 +192.31.0.0 exit 5"],
+    ["an address below", { without: beside, force: but(last6, last6, `${below6}/128`) }, `exit 0 +${below6} exit 5`],
+    [
+      "a bit, below",
+      { without: beside, force: but("140.82.112.0/20", "140.82.96.0/19") },
+      "exit 0 +140.82.111.255 exit 5",
+    ],
+    ["a bit, above", { without: beside, force: but(last6, "2a0a:a440::/28") }, "exit 0 +2a0a:a448:: exit 5"],
+    ["a range missing", { force: but("185.199.108.0/22") }, "-185.199.108.0 -185.199.111.255 exit 3"],
+    ["narrower by one bit", { force: but(last4, "192.30.252.0/23") }, "-192.30.255.255 exit 3"],
+    ["two adjacent ranges as one", { force: but("9.234.98.160/28", "9.234.98.160/27") }, "exit 0"],
+    ["a stopped socket, which is not probed", { units: inactive(1), force: [[], selfHosted.cidrs] }, "exit 0"],
+    ["no socket", { units: inactive(2) }, "exit 1"],
+    [
+      "a prober that may not bind to foreign addresses",
+      { with: { by: `setpriv --bounding-set=${caps} --inh-caps=${caps}` } },
+      "could not look: transparent socket: Operation not permitted exit 2",
+    ],
+    ["a source that is no address", { with: { reject: ["github"] } }, "could not look: github is no address exit 2"],
+    [
+      "a range that is the host's own network, from whose broadcast address no probe can come",
+      { without: { part: " && !$broadcast{$address}" }, units: shown(own), force: own, setup: ownNetwork },
+      "-10.77.0.255 exit 3 exit 0",
+    ],
+    ["no IPv6", { setup: "echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6" }, "exit 0"],
+  ];
+  /** "+" before a source that connects and must not, "-" before an admitted one that cannot. */
+  const short = (text: string) =>
+    text
+      .replaceAll(/connects and must not: \S+ from /g, "+")
+      .replaceAll(/cannot connect: \S+ from /g, "-")
+      .replaceAll(/no admitted source connects: \S+/g, "none")
+      .replaceAll("\n", " ");
+
+  test("prints what the lists of units and kernel differ in", () => {
+    const scripts = rows.map(([, scene], i) => {
+      const units = root.write(`shown-${i}`, scene.units ?? shown());
+      const mutant = scene.without ? probing({ units, ...scene.without }) : "";
+      return [enforced(scene.force), scene.setup, mutant, probing({ units, ...scene.with })].join("\n");
+    });
+    const found = printed(scripts).map((text, i) => [rows[i]![0], short(text)]);
+    expect(found).toEqual(rows.map(([what, , prints]) => [what, prints]));
   });
 
-  test("without enforcement every foreign source is named, other sockets' sources too", () => {
-    const { stdout } = inNamespace(`${listening}\n${probe}`);
-    const lines = stdout.split("\n");
+  test("without enforcement every foreign source is named, other sockets' too, and each beside a range", () => {
+    const [text] = printed([probe]);
+    const lines = text!.split("\n");
     expect(lines.at(-1)).toBe("exit 5");
     const foreign = mustReject(example);
-    for (const source of foreign) expect(stdout).toContain(opens(github, source));
-    expect(lines).toContain(opens(github, "198.51.100.0"));
+    for (const source of [...foreign, "198.51.100.0"]) expect(lines).toContain(opens(github, source));
     expect(lines).toContain(opens(selfHosted, "2606:50c0::"));
-    expect(stdout).not.toMatch(/cannot connect|no admitted source/);
-  });
-
-  test("without enforcement the addresses beside each range are named, unless the next range admits them", () => {
-    const { stdout } = inNamespace(`${listening}\n${probe}`);
-    const opened = stdout.split("\n").filter((line) => line.startsWith(opens(github, "")));
+    expect(text).not.toMatch(/cannot connect|no admitted source/);
+    const opened = lines.filter((line) => line.startsWith(opens(github, "")));
     const sources = opened.map((line) => line.split(" ").at(-1)!).filter(isV4);
-    expect(sources.slice(mustReject(example).length / 2 + 1)).toEqual(
+    // Not between two ranges that are adjacent.
+    expect(sources.slice(foreign.length / 2 + 1)).toEqual(
       ["9.234.98.159", "9.234.98.192", "9.234.106.47", "9.234.106.64"].concat(
         ["140.82.111.255", "140.82.128.0", "143.55.63.255", "143.55.80.0"],
         ["185.199.107.255", "185.199.112.0", "192.30.251.255", "192.31.0.0"],
@@ -128,150 +201,33 @@ describe("prober in a namespace", () => {
     );
   });
 
-  test("a range too many on both sockets is found", () => {
-    const { stdout } = inNamespace(
-      `${listening}\n${enforced([github, selfHosted].map(({ cidrs }) => [...cidrs, loopback.v4range]))}\n${probe}`,
-    );
-    expect(stdout.split("\n")).toEqual([opens(github, loopback.v4), opens(selfHosted, loopback.v4), "exit 5"]);
-  });
-
-  test("a list that admits no source proves nothing", () => {
-    const { stdout } = inNamespace(
-      `${listening}\n${enforced()}\nnft insert rule inet kernel input tcp dport ${selfHosted.port} drop\n${probe}`,
-    );
-    expect(stdout.split("\n")).toEqual([
-      cannotConnect(selfHosted, "198.51.100.0"),
-      cannotConnect(selfHosted, "198.51.100.15"),
-      `no admitted source connects: ${unitOf(selfHosted)}`,
-      "exit 4",
-    ]);
-  });
-
-  const below6 = "2a0a:a43f:ffff:ffff:ffff:ffff:ffff:ffff";
-  const cannot6 = (source: string) => cannotConnect(github, source);
-  test("IPv6 dropped on loopback: its sources cannot connect, and IPv4 is still proven", () => {
-    const { stdout } = inNamespace(
-      `${listening}\n${enforced()}\nnft insert rule inet kernel input meta nfproto ipv6 drop\n${probe}`,
-    );
-    expect(stdout.split("\n")).toEqual([
-      ...["2606:50c0::", "2606:50c0:ffff:ffff:ffff:ffff:ffff:ffff"].map(cannot6),
-      ...["2a0a:a440::", "2a0a:a447:ffff:ffff:ffff:ffff:ffff:ffff"].map(cannot6),
-      "exit 3",
-    ]);
-  });
-
-  test("a range that the unit names and the kernel does not hold is named", () => {
-    root.write("shown", shown([[...github.cidrs, "203.0.113.128/25"], selfHosted.cidrs]));
-    const { stdout } = inNamespace(`${listening}\n${enforced()}\n${probe}`);
-    root.write("shown", shown());
-    expect(stdout.split("\n")).toEqual([
-      cannotConnect(github, "203.0.113.128"),
-      cannotConnect(github, "203.0.113.255"),
-      "exit 3",
-    ]);
-  });
-
-  /** The list in force on GitHub's socket with one range replaced by others; the unit's list is as declared. */
-  const inForce = (range: string, ...others: readonly string[]) => {
-    expect(github.cidrs).toContain(range);
-    return enforced([[...github.cidrs.filter((cidr) => cidr !== range), ...others], selfHosted.cidrs]);
-  };
-  const [last4, last6] = [v4(github.cidrs).at(-1)!, v6(github.cidrs).at(-1)!];
-  const wider: readonly (readonly [what: string, list: () => string, found: string])[] = [
-    ["one address above a range", () => inForce(last4, last4, "192.31.0.0/32"), "connects and must not: 192.31.0.0"],
-    ["one address below a range", () => inForce(last6, last6, `${below6}/128`), `connects and must not: ${below6}`],
+  const many = Array.from({ length: 400 }, (_, i) => `10.${i >> 6}.${(i & 63) * 4}.0/24`);
+  test.each<[string, Lists, Lists, number, RegExp]>([
+    ["the declared ranges take less than 1.5 s", declared, declared, 1_500, /^exit 0$/],
     [
-      "a range wider by one bit, below",
-      () => inForce("140.82.112.0/20", "140.82.96.0/19"),
-      "connects and must not: 140.82.111.255",
+      "400 ranges take less than 4 s, and one address too many is found",
+      [many, selfHosted.cidrs],
+      [[...many, "10.6.61.0/32"], selfHosted.cidrs],
+      4_000,
+      /^connects and must not: .* from 10\.6\.61\.0\nexit 5$/,
     ],
-    ["a range wider by one bit, above", () => inForce(last6, "2a0a:a440::/28"), "connects and must not: 2a0a:a448::"],
-  ];
-  const narrower: typeof wider = [
-    [
-      "a range missing",
-      () => inForce("185.199.108.0/22"),
-      "cannot connect: 185.199.108.0, cannot connect: 185.199.111.255",
-    ],
-    ["a range narrower by one bit", () => inForce(last4, "192.30.252.0/23"), "cannot connect: 192.30.255.255"],
-    ["two adjacent ranges as one", () => inForce("9.234.98.160/28", "9.234.98.160/27"), ""],
-  ];
-  const found = (text: string) =>
-    text
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => line.replace(/ pushgate.* /, " "))
-      .join(", ");
-
-  test.each(wider)("in force: %s; without probes from beside the ranges it is not found", (_, list, expected) => {
-    const blind = probeWithout("beside($first, -1), beside($last, 1)", "()");
-    const { stdout } = inNamespace(`${listening}\n${list()}\n${blind}\n${probe}`);
-    expect(found(stdout)).toBe(`exit 0, ${expected}`);
-    expect(stdout).toMatch(/\nexit 5$/);
-  });
-
-  test.each(narrower)("in force: %s", (_, list, expected) => {
-    const { stdout } = inNamespace(`${listening}\n${list()}\n${probe}`);
-    expect(found(stdout)).toBe(expected);
-    expect(stdout).toMatch(expected === "" ? /^exit 0$/ : /\nexit 3$/);
-  });
-
-  test("a range that is the host's own network is proven, although no probe can come from its broadcast address", () => {
-    const lists = [[...github.cidrs, "10.77.0.0/24"], selfHosted.cidrs];
-    root.write("shown", shown(lists));
-    const own =
-      "ip link add own type veth peer name far\nip link set own up\nip address add 10.77.0.1/24 brd + dev own";
-    const naive = probeWithout(" && !$broadcast{$address}");
-    const { stdout } = inNamespace(`${own}\n${listening}\n${enforced(lists)}\n${probe}\n${naive}`);
+  ])("%s", (_, units, force, most, prints) => {
+    root.write("unhurried", asInstalled, 0o755);
+    const script = `${enforced(force)}\n${probe.replace(installed("prober"), root.at("unhurried"))}`;
+    root.write("shown", shown(units));
+    // Again where other tests that run beside this one added time. The listeners' start is not the prober's.
+    let took: number;
+    let round = 0;
+    do {
+      const started = performance.now();
+      expect(printed([script])[0]).toMatch(prints);
+      took = performance.now() - started - 1_000;
+    } while (took > most && ++round < 8);
     root.write("shown", shown());
-    expect(stdout).toBe(`exit 0\n${cannotConnect(github, "10.77.0.255")}\nexit 3`);
+    expect(took).toBeLessThan(most);
   });
 
-  test.each([
-    ["the longest published list", networks.bitbucketHooks.cidrs],
-    ["a list of 400 ranges", Array.from({ length: 400 }, (_, i) => `10.${i >> 6}.${(i & 63) * 4}.0/24`)],
-  ])("%s is proven in less than 4 s, and one address too many is found", (_, cidrs) => {
-    const lists = [cidrs, selfHosted.cidrs];
-    root.write("shown", shown(lists));
-    const seen = [lists, [[...cidrs, "10.6.61.0/32", "13.52.5.112/32"], selfHosted.cidrs]].map((list) => {
-      const { stdout, fast } = timed(`${listening}\n${enforced(list)}\n${probe}`, 4_000);
-      return { found: stdout.replace(/ pushgate.* /, " "), fast };
-    });
-    root.write("shown", shown());
-    expect(seen).toEqual([
-      { found: "exit 0", fast: true },
-      { found: expect.stringMatching(/^connects and must not: (10\.6\.61\.0|13\.52\.5\.112)\nexit 5$/), fast: true },
-    ]);
-  });
-
-  test("a host without IPv6 is proven by IPv4", () => {
-    const { stdout } = inNamespace(
-      `${listening}\n${enforced()}\necho 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6\n${probe}`,
-    );
-    expect(stdout).toBe("exit 0");
-  });
-
-  test("a stopped socket is not probed; no socket at all has an exit status of its own", () => {
-    root.write("shown", shown().replace("ActiveState=active", "ActiveState=inactive"));
-    const one = inNamespace(`${listening}\nnft add table inet kernel\n${enforced()}\n${probe}`);
-    root.write("shown", shown().replaceAll("ActiveState=active", "ActiveState=inactive"));
-    const none = inNamespace(probe);
-    root.write("shown", shown());
-    expect([one.stdout, none.stdout]).toEqual(["exit 0", "exit 1"]);
-  });
-
-  test("a prober that may not bind to foreign addresses, or is given something else, proves nothing", () => {
-    const caps = "-net_admin,-net_raw";
-    const bound = probeBy(`setpriv --bounding-set=${caps} --inh-caps=${caps} ${installed("prober")}`);
-    const misled = probe.replace(mustReject(example)[0]!, "github");
-    const { stdout } = inNamespace(`${listening}\n${enforced()}\n${bound}\n${misled}`);
-    expect(stdout.split("\n")).toEqual([
-      ...["could not look: transparent socket: Operation not permitted", "exit 2"],
-      ...["could not look: github is no address", "exit 2"],
-    ]);
-  });
-
-  test("it needs nothing beyond perl-base", () => {
+  test("needs nothing beyond perl-base", () => {
     const run = `BEGIN { @INC = grep { m{perl-base} } @INC } $0 = "prober"; do "${installed("prober")}"; die $@ if $@;`;
     const { stderr, status } = spawnSync("perl", ["-we", run], { input: "", encoding: "utf8" });
     expect({ stderr, status }).toEqual({ stderr: "", status: 1 });
@@ -279,72 +235,60 @@ describe("prober in a namespace", () => {
 });
 
 /** Writes down each call, and keeps the names of the open sockets in a file. */
-const systemctl = (folder: string) => `#!/bin/sh
-echo "systemctl $*" >>${folder}/calls
+const systemctl = `#!/bin/sh
+cd ${root.folder}
+echo "systemctl $*" >>calls
 case "$1 $2" in
-  'list-units --plain') cat ${folder}/open ;;
+  show\\ --timestamp*) cat began ;;
+  'list-units --plain') cat open ;;
   'show -p')
     case $* in
       *IPIngressPackets*) echo '[no data]' ;;
-      *-p\\ Slice*) if [ -s ${folder}/open ]; then printf 'pushgate.slice\\n\\npushgate.slice\\n'; fi ;;
-      *IPAddressAllow\\ --value*-.slice) cat ${folder}/root-list ;;
-      *IPAddressAllow\\ --value*) ;;
-      *ActiveState*) if [ -s ${folder}/open ]; then cat ${folder}/shown; fi ;;
+      *-p\\ Slice*) if [ -s open ]; then cat slices; fi ;;
+      *IPAddressAllow\\ --value*) ! grep -qsx -- "\${*##* }" admitting || echo 10.66.0.7/32 ;;
+      *ActiveState*) if [ -s open ]; then cat shown; fi ;;
     esac ;;
-  is-enabled\\ *) ! grep -qsx "$3" ${folder}/disabled; exit ;;
-  stop\\ *) : >${folder}/open ;;
-  start\\ *) shift; printf '%s\\n' "$@" >${folder}/open ;;
+  is-enabled\\ *) ! grep -qsx "$3" disabled; exit ;;
+  stop\\ *) : >open ;;
+  start\\ *) nft list table inet pushgate_trial >trial 2>/dev/null; shift; printf '%s\\n' "$@" >open ;;
 esac
 `;
 
-describe("guard in a namespace", () => {
-  beforeEach(({ skip }) => {
-    skip(reason !== undefined, reason);
-    root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
-    root.write("calls", "");
-    root.write("root-list", "");
-    root.write("disabled", "");
-    root.write("bin/systemctl", systemctl(root.folder), 0o755);
+describe("guard", () => {
+  const both = `${unitOf(github)}\n${unitOf(selfHosted)}\n`;
+  const run = root.at("/run/pushgate-guard");
+  const rules = root.at("/etc/pushgate/firewall.nft");
+  const [open, closedBefore] = [root.at("open"), `mkdir -p ${run}; printf '${both}' >${run}/closed`];
+  const routing = readFileSync(installed("routing"), "utf8");
+  beforeEach(() => {
+    root.write("bin/systemctl", systemctl, 0o755);
+    root.write("/usr/local/lib/pushgate/routing", "#!/bin/sh\n", 0o755);
   });
-  const runGuard = `
-code=0; RUNTIME_DIRECTORY=${root.at("/run/pushgate-guard")} ${installed("guard")} || code=$?
-echo "exit $code, open: $(wc -l <${root.at("open")}), trial: $(nft list tables | grep -c pushgate_trial)"`;
-  const guarded = (script: string) =>
-    inNamespace(`rm -rf ${root.at("/run/pushgate-guard")}\n${listening}\n${script}`, root.at("bin"));
-  const verdict = () => readFileSync(root.at("/run/pushgate-guard/verdict"), "utf8").trim();
+  const runBy = (program: string) => `
+code=0; RUNTIME_DIRECTORY=${run} ${program} || code=$?
+echo "exit $code, open: $(wc -l <${open}), trial: $(nft list tables | grep -c pushgate_trial)"`;
+  const runGuard = runBy(installed("guard"));
+  const reset = `rm -rf ${run}; nft flush ruleset; printf '${both}' >${open}; cd ${root.folder}
+: >calls; : >admitting; : >disabled; : >began; printf 'pushgate.slice\n\npushgate.slice\n' >slices`;
+  const fit = `${reset}; nft -f ${rules}; ${enforced()}`;
+  const guarded = (script: string, start = fit) => printed([`${start}\n${script}`], root.at("bin"))[0]!.split("\n");
+  const calls = () => readFileSync(root.at("calls"), "utf8");
+  const good = "exit 0, open: 2, trial: 0";
 
-  test("a bare host gets table, rule and route, and the proof", () => {
-    const { stdout, stderr } = guarded(`${enforced()}\n${runGuard}\n${runGuard}`);
-    expect(stderr).toBe("");
-    expect(stdout.split("\n")).toEqual([
-      "the firewall's table was not as declared, loaded it again: absent",
-      "proven",
-      "exit 0, open: 2, trial: 0",
-      "proven",
-      "exit 0, open: 2, trial: 0",
-    ]);
-    expect(verdict()).toBe("proven");
-  });
-
-  test("a flushed ruleset and a deleted rule are put back, the neighbour's table is not touched", () => {
-    const { stdout } = guarded(`
-${enforced()}
-{ ${runGuard}
-} >&2
-nft delete table inet pushgate
-ip rule del pref 90
-nft list table inet kernel >${root.at("before")}
+  test("loads a missing table and adds a missing rule, and leaves other tables as they are", () => {
+    root.write("/usr/local/lib/pushgate/routing", routing, 0o755);
+    const script = `ip rule del pref 90
+nft list table inet kernel >before
 ${runGuard}
-nft list table inet kernel | diff ${root.at("before")} -`);
-    expect(stdout.split("\n")).toEqual([
+nft list table inet kernel | diff before -
+cat ${run}/verdict`;
+    expect(guarded(script, `${reset}; ${enforced()}`)).toEqual([
       "the firewall's table was not as declared, loaded it again: absent",
-      "placed the IPv4 rule at pref 90",
-      "proven",
-      "exit 0, open: 2, trial: 0",
+      ...["placed the IPv4 rule at pref 90", "placed the IPv6 rule at pref 90", "proven", good, "proven"],
     ]);
   });
 
-  test("on a host that builds sites the egress table is loaded again; where it cannot be, builds are stopped", () => {
+  test("loads the egress table again on a host that builds sites; where it cannot, it stops all builds", () => {
     const install = (table: string) =>
       root.write(
         "/usr/local/lib/pushgate/egress",
@@ -355,178 +299,107 @@ nft list table inet kernel | diff ${root.at("before")} -`);
     const quiet = `{ ${runGuard}\n} | grep 'egress table'`;
     try {
       install(`nft -f ${root.at("egress.nft")}`);
-      const { stdout } = guarded(`${enforced()}\n${quiet}\n{ ${quiet}\n} || nft list tables | grep egress`);
-      expect(stdout.split("\n")).toEqual([
+      expect(guarded(`${quiet}\n{ ${quiet}\n} || nft list tables | grep egress`)).toEqual([
         "the egress table was not as declared, loaded it again: absent",
         "table inet pushgate_egress",
       ]);
-      expect(readFileSync(root.at("calls"), "utf8")).not.toContain("pushgate-build");
+      expect(calls()).not.toContain("pushgate-build");
       install("echo no accounts >&2; exit 1");
-      expect(guarded(`${enforced()}\n${quiet}`).stdout).toBe(
-        "the egress table could not be loaded, stopped all builds: no accounts",
-      );
-      const calls = readFileSync(root.at("calls"), "utf8");
-      expect(calls).toContain("systemctl stop pushgate-build@*.service pushgate-generator-*@*.service");
-      expect(calls).not.toContain(`stop ${unitOf(github)}`);
+      expect(guarded(quiet)).toEqual(["the egress table could not be loaded, stopped all builds: no accounts"]);
+      expect(calls()).toContain("systemctl stop pushgate-build@*.service pushgate-generator-*@*.service");
+      expect(calls()).not.toContain(`stop ${unitOf(github)}`);
     } finally {
       rmSync(root.at("/usr/local/lib/pushgate/egress"));
     }
   });
 
-  test("nginx restarts once its program or a library is newer than its process, and not before", ({ skip }) => {
-    skip(noNginx !== undefined, noNginx);
-    const calls = (began: string) => {
-      const answers = systemctl(root.folder).replace(
-        'case "$1 $2" in',
-        `case "$1 $2" in\n  show\\ --timestamp*) ${began} ;;`,
-      );
-      root.write("bin/systemctl", answers, 0o755);
-      root.write("calls", "");
-      const { stdout } = guarded(`${enforced()}\n${runGuard}`);
-      return [stdout.includes("because these files are newer: /"), readFileSync(root.at("calls"), "utf8")];
-    };
-    const restart = expect.stringContaining("systemctl --no-block try-restart pushgate-nginx.service");
-    expect(calls("echo @1")).toEqual([true, restart]);
-    expect(calls("date +@%s")).toEqual([false, expect.not.stringContaining("try-restart pushgate-nginx")]);
-    // nginx is stopped.
-    expect(calls("echo")).toEqual([false, expect.not.stringContaining("try-restart pushgate-nginx")]);
+  test("restarts nginx once its program or a library is newer than its process, and not before", ({ skip }) => {
+    const reason = missing("nginx");
+    skip(reason !== undefined, reason);
+    const [newer, same] = ["echo @1", "date +@%s"].map((began) => {
+      const printed = guarded(`${began} >began\n${runGuard}`).join();
+      return [printed.includes("because these files are newer: /"), /try-restart pushgate-nginx/.test(calls())];
+    });
+    expect([newer, same]).toEqual([
+      [true, true],
+      [false, false],
+    ]);
   });
 
-  test("without enforcement the sockets and the receiver are stopped and nothing else, with cause and fix", () => {
-    const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
-    expect(stdout).toMatch(
+  test("stops sockets and receiver while the allowlist is not enforced, and opens what is enabled once it is", () => {
+    const [closed, ...then] = guarded(
+      `${runGuard}\ncat ${run}/verdict\ngrep -v ' show ' calls\n{ ${runGuard}\n} | tail -n 1
+echo ${unitOf(selfHosted)} >disabled\n${enforced()}\n${runGuard}\ncat open trial`,
+      `${reset}; nft -f ${rules}`,
+    );
+    expect(closed).toMatch(
       /^closed: the allowlist does not hold \(connects and must not: .*\): the kernel does not enforce IPAddressAllow here; fix: use a kernel with CONFIG_CGROUP_BPF/,
     );
-    expect(stdout).toMatch(/exit 1, open: 0, trial: 0$/);
-    expect(verdict()).toMatch(/^closed: /);
-    const stops = readFileSync(root.at("calls"), "utf8").match(/systemctl (stop|restart|kill|disable|mask).*/g);
-    expect(stops).toEqual([`systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`]);
+    expect(then.slice(0, 9)).toEqual([
+      ...["exit 1, open: 0, trial: 0", closed, expect.stringMatching(/^systemctl list-units /)],
+      `systemctl stop ${unitOf(github)} ${unitOf(selfHosted)} pushgate-receiver.service`,
+      ...["exit 1, open: 0, trial: 0", "the proof holds again, the receiver is open", "proven"],
+      ...["exit 0, open: 1, trial: 0", unitOf(github)],
+    ]);
+    // While a closed socket is tried again.
+    expect(then.join()).toContain(`oif "lo" tcp dport { ${github.port}, ${selfHosted.port} } meta skuid != 0 drop`);
   });
+
+  /** Replaces a file by an executable text until `back`. */
+  const replaced = (path: string, text: string) =>
+    `mv ${path} ${path}.away; printf '${text}' >${path}; chmod +x ${path}`;
+  const back = (path: string) => `[ ! -e ${path}.away ] || mv -f ${path}.away ${path}`;
+  const fails = "#!/bin/sh\\necho no reason\\nexit 2\\n";
+  const between = "echo outer-inner.slice >slices";
+  const nft = root.at("bin/nft");
+  const noTrial = `printf '#!/bin/sh\\n[ "$*" != "-f -" ] || exit 1\\nPATH=\${PATH#*:} exec nft "$@"\\n' >${nft}; chmod +x ${nft}; hash -r`;
 
   // Each leaves the sockets without a proof, or without what the proof relies on.
-  describe("the guard closes the sockets, and opens them when the cause is gone:", () => {
-    const rules = root.at("/etc/pushgate/firewall.nft");
-    /** Replaces a file by an executable text; `back` undoes it. */
-    const replaced = (path: string, text: string) =>
-      `mv ${path} ${path}.away; printf '${text}' >${path}; chmod +x ${path}`;
-    const back = (path: string) => `mv -f ${path}.away ${path}`;
-    const fails = "#!/bin/sh\\necho no reason\\nexit 2\\n";
-    const notProbed = /^ {2}\*\) close/m;
-    test.each<[why: string, broken: string, repaired: string, closed: RegExp, branch: RegExp]>([
-      [
-        "the prober is missing",
-        `mv ${installed("prober")} ${installed("prober")}.away`,
-        back(installed("prober")),
-        /^closed: the allowlist could not be probed: .*not found/,
-        notProbed,
-      ],
-      [
-        "the prober cannot look",
-        replaced(installed("prober"), fails),
-        back(installed("prober")),
-        /^closed: the allowlist could not be probed: no reason/,
-        notProbed,
-      ],
-      [
-        "no admitted source can connect",
-        enforced([[], []]),
-        enforced(),
-        /^closed: no admitted source can connect, so nothing is proven \(cannot connect: /,
-        /^ {2}4\) close/m,
-      ],
-      [
-        "the firewall's rules cannot be loaded",
-        `nft delete table inet pushgate; ${replaced(rules, "table inet pushgate {")}`,
-        `${back(rules)}; nft -f ${rules}`,
-        /^closed: the firewall's table is not as declared and could not be loaded: .*syntax error/,
-        /^ {4}close firewall /m,
-      ],
-      [
-        "the routing rule cannot be added",
-        replaced(installed("routing"), fails),
-        back(installed("routing")),
-        /^closed: the routing rule cannot be added; fix: systemctl status pushgate-routing\.service/m,
-        /^"\$lib\/routing" \|\| close/m,
-      ],
-    ])("%s", (_, broken, repaired, closed, branch) => {
-      const guard = readFileSync(installed("guard"), "utf8");
-      expect(guard).toMatch(branch);
-      const hollow = root.write(
-        "hollow",
-        guard.replace(branch, (line) => line.replace("close", "finish 1")),
-        0o755,
-      );
-      const begin = `nft -f ${rules}\n${enforced()}\n${broken}`;
-      const end = `${repaired}\n${runGuard}`;
-      const [intact, without] = [
-        `${begin}\n${runGuard}\n${end}`,
-        `${begin}\n${runGuard.replace(installed("guard"), hollow)}\n${repaired}`,
-      ].map((script) => {
-        root.write("open", `${unitOf(github)}\n${unitOf(selfHosted)}\n`);
-        return guarded(script).stdout.replace(/^(placed|no reason).*\n/gm, "");
-      });
-      // Without its branch the guard reports the same finding, and the sockets stay open.
-      expect(without).toMatch(/exit 1, open: 2, trial: 0$/);
-      expect(intact).toMatch(closed);
-      expect(intact!.split("\n").slice(-4)).toEqual([
-        "exit 1, open: 0, trial: 0",
-        "the proof holds again, the receiver is open",
-        "proven",
-        "exit 0, open: 2, trial: 0",
-      ]);
-    });
-
-    test("the table for a trial cannot be loaded; without this end they would be open to all before the proof", () => {
-      const guard = readFileSync(installed("guard"), "utf8");
-      const end = 'close trial "the trial table cannot be loaded"';
-      expect(guard).toContain(end);
-      const hollow = root.write("hollow", guard.replace(end, "echo"), 0o755);
-      const nft = root.at("bin/nft");
-      const noTrial = `printf '#!/bin/sh\\n[ "$*" != "-f -" ] || exit 1\\nPATH=\${PATH#*:} exec nft "$@"\\n' >${nft}; chmod +x ${nft}; hash -r`;
-      const { stdout } = guarded(`
-nft -f ${rules}
-{ ${runGuard}
-} >&2
-${enforced()}
-${noTrial}
-${runGuard}
-rm ${nft}; hash -r
-cp ${root.at("/run/pushgate-guard/closed")} ${root.at("closed")}
-${runGuard}
-cp ${root.at("closed")} ${root.at("/run/pushgate-guard/")}; : >${root.at("open")}
-${noTrial}
-${runGuard.replace(installed("guard"), hollow)}`);
-      rmSync(nft);
-      const [first, ...then] = stdout.split("\n");
-      expect(first).toMatch(/^closed: the trial table cannot be loaded; fix: /);
-      expect(then.slice(0, 4)).toEqual([
-        "exit 1, open: 0, trial: 0",
-        "the proof holds again, the receiver is open",
-        "proven",
-        "exit 0, open: 2, trial: 0",
-      ]);
-      expect(then.at(-1)).toBe("exit 0, open: 2, trial: 0");
-    });
+  test.each<[why: string, broken: string, closed: string, branch: string, instead?: string]>([
+    ["the prober cannot look", replaced(installed("prober"), fails), "could not be probed: no reason", "\n  *) close"],
+    ["no admitted source can connect", enforced([[], []]), "no admitted source can connect, ", "\n  4) close"],
+    [
+      "the firewall's rules cannot be loaded",
+      `nft delete table inet pushgate; ${replaced(rules, "table inet pushgate {")}`,
+      "the firewall's table is not as declared and could not be loaded: ",
+      "    close firewall ",
+    ],
+    [
+      "no rule can be added",
+      replaced(installed("routing"), fails),
+      "the routing rule cannot be added",
+      "|| close routing",
+    ],
+    ["the root slice has a list", "echo -.slice >admitting", "-.slice admits 10.66.0.7/32, ", "\nparents\n", "\n"],
+    ["a slice between has one", `echo outer.slice >admitting; ${between}`, "outer.slice admits ", "\nparents\n", "\n"],
+    ["the trial has no table", `${closedBefore}; ${noTrial}`, "the trial table cannot be", "|| close trial", "|| echo"],
+  ])("closes the sockets where %s; without this end they stay open", (_, broken, closed, branch, instead) => {
+    const guard = readFileSync(installed("guard"), "utf8");
+    expect(guard.split(branch)).toHaveLength(2);
+    const mutant = guard.replace(branch, instead ?? branch.replace("close", "finish 1"));
+    root.write("hollow", mutant, 0o755);
+    const undo = `rm -f ${nft}; hash -r; ${[installed("prober"), installed("routing"), rules].map(back).join("; ")}`;
+    const printed = guarded(
+      `${broken}\n${runGuard}\n${undo}\n${fit}\n${broken}\n{ ${runBy(root.at("hollow"))}\n} 2>/dev/null\n${undo}`,
+    ).filter((line) => !/^(placed|no reason)/.test(line));
+    expect(printed.find((line) => line.startsWith("closed: "))).toContain(closed);
+    const ends = printed.filter((line) => line.startsWith("exit"));
+    expect(ends).toEqual(["exit 1, open: 0, trial: 0", expect.stringMatching(/^exit \d, open: 2, trial: 0$/)]);
   });
 
-  test("each change of its finding is a line: time, code, finding, fix; a run that finds the same adds none", () => {
-    const [rules, findings] = [root.at("/etc/pushgate/firewall.nft"), root.at("/run/pushgate-guard/findings")];
-    const { stdout } = guarded(`nft -f ${rules}
-{ ${enforced()}
+  test("adds a line for each change of its finding: time, code, finding, fix; and keeps the last 20", () => {
+    const findings = `${run}/findings`;
+    const printed = guarded(`{ ${runGuard}
 ${runGuard}
+mv ${rules} ${rules}.away; printf 'table x {\n\t?' >${rules}; nft delete table inet pushgate
 ${runGuard}
-mv ${rules} ${rules}.away; printf 'table x {\\n\\t?' >${rules}; nft delete table inet pushgate
-${runGuard}
-mv ${rules}.away ${rules}
-${runGuard}
-} >&2
+mv ${rules}.away ${rules}; } >calls
 cat ${findings}
-for line in $(seq 30); do printf '%s\\tx\\ty\\t\\n' "$line"; done >${findings}
-{ ${runGuard}
-} >&2
+for line in $(seq 30); do printf '%s\tx\ty\t\n' "$line"; done >${findings}
+{ ${runGuard}; } >calls
 wc -l <${findings}`);
-    const lines = stdout.split("\n").map((line) => line.split("\t"));
-    expect(lines.map(([, code]) => code)).toEqual(["proven", "firewall", "proven", undefined]);
+    const lines = printed.map((line) => line.split("\t"));
+    expect(lines.map(([, code]) => code)).toEqual(["proven", "firewall", undefined]);
     expect(lines[1]).toEqual([
       ...[expect.stringMatching(/^\d{10}$/), "firewall"],
       expect.stringMatching(/^the firewall's table is not as declared and could not be loaded: .*syntax error/),
@@ -535,101 +408,19 @@ wc -l <${findings}`);
     expect(lines.at(-1)).toEqual(["20"]);
   });
 
-  test("closed sockets stay closed while the cause lasts, and open when it is gone", () => {
-    const { stdout } = guarded(`
-nft -f ${root.at("/etc/pushgate/firewall.nft")}
-{ ${runGuard}
-} >&2
-{ ${runGuard}
-} | tail -n 1
-${enforced()}
-${runGuard}`);
-    expect(stdout.split("\n")).toEqual([
-      "exit 1, open: 0, trial: 0",
-      "the proof holds again, the receiver is open",
-      "proven",
-      "exit 0, open: 2, trial: 0",
+  test("starts no socket that the operator stopped", () => {
+    expect(guarded(`: >open\n${runGuard}`)).toEqual([
+      "nothing to prove: no socket of the receiver is listening",
+      "exit 0, open: 0, trial: 0",
     ]);
+    expect(calls()).not.toMatch(/systemctl (start|stop)/);
   });
 
-  test("any list of a slice above the sockets closes them, and its removal opens them", () => {
-    const { stdout } = guarded(`
-nft -f ${root.at("/etc/pushgate/firewall.nft")}
-${enforced()}
-echo 10.66.0.7/32 >${root.at("root-list")}
-{ ${runGuard}
-${runGuard}
-}
-: >${root.at("root-list")}
-${runGuard}`);
-    const [closed, ...then] = stdout.split("\n").filter((line) => !line.startsWith("placed"));
-    expect(closed).toMatch(/^closed: -\.slice admits 10\.66\.0\.7\/32, .* fix: remove IPAddressAllow from -\.slice/);
-    expect(then).toEqual([
-      "exit 1, open: 0, trial: 0",
-      closed,
-      "exit 1, open: 0, trial: 0",
-      "the proof holds again, the receiver is open",
-      "proven",
-      "exit 0, open: 2, trial: 0",
+  test("reports that no source of one family can connect, and leaves the sockets open for the other", () => {
+    expect(guarded(`nft insert rule inet kernel input meta nfproto ipv6 drop\n${runGuard}`)).toEqual([
+      expect.stringMatching(/^the allowlist holds, but not every admitted source can connect \(cannot connect: /),
+      "exit 1, open: 2, trial: 0",
     ]);
-  });
-
-  test("a list of a slice between the sockets' own and the root slice closes them", () => {
-    const between = systemctl(root.folder)
-      .replace("pushgate.slice\\n\\npushgate.slice", "outer-inner.slice")
-      .replace("*-.slice)", "*\\ outer.slice) echo 10.66.0.7/32 ;;\n      *IPAddressAllow\\ --value*-.slice)");
-    expect(between).toContain("*IPAddressAllow\\ --value*\\ outer.slice) echo");
-    root.write("bin/systemctl", between, 0o755);
-    const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${enforced()}\n${runGuard}`);
-    expect(stdout).toMatch(/^closed: outer\.slice admits 10\.66\.0\.7\/32, /);
-    expect(stdout).toMatch(/\nexit 1, open: 0, trial: 0$/);
-  });
-
-  test("a closed socket that the operator disabled meanwhile stays closed", () => {
-    const { stdout } = guarded(`
-nft -f ${root.at("/etc/pushgate/firewall.nft")}
-{ ${runGuard}
-} >&2
-echo ${unitOf(selfHosted)} >${root.at("disabled")}
-${enforced()}
-${runGuard}`);
-    expect(stdout.split("\n")).toEqual([
-      "the proof holds again, the receiver is open",
-      "proven",
-      "exit 0, open: 1, trial: 0",
-    ]);
-    expect(readFileSync(root.at("open"), "utf8").trim()).toBe(unitOf(github));
-  });
-
-  test("while a closed socket is tried again, only root may connect to it", () => {
-    // The fake's `start` lists the table in the middle of the trial.
-    root.write(
-      "bin/systemctl",
-      systemctl(root.folder).replace("start\\ *) shift;", "start\\ *) nft list table inet pushgate_trial; shift;"),
-      0o755,
-    );
-    const { stdout } = guarded(
-      `nft -f ${root.at("/etc/pushgate/firewall.nft")}\n{ ${runGuard}\n} >&2\n${enforced()}\n${runGuard}`,
-    );
-    expect(stdout).toContain(`oif "lo" tcp dport { ${github.port}, ${selfHosted.port} } meta skuid != 0 drop`);
-    expect(stdout).toMatch(/trial: 0$/);
-  });
-
-  test("a socket that the operator stopped stays stopped", () => {
-    root.write("open", "");
-    const { stdout } = guarded(`nft -f ${root.at("/etc/pushgate/firewall.nft")}\n${runGuard}`);
-    expect(stdout).toBe("nothing to prove: no socket of the receiver is listening\nexit 0, open: 0, trial: 0");
-    expect(readFileSync(root.at("calls"), "utf8")).not.toMatch(/systemctl (start|stop)/);
-  });
-
-  test("no source of one family can connect: reported, and open for the other", () => {
-    const { stdout } = guarded(`
-nft -f ${root.at("/etc/pushgate/firewall.nft")}
-${enforced()}
-nft insert rule inet kernel input meta nfproto ipv6 drop
-${runGuard}`);
-    expect(stdout).toMatch(/^the allowlist holds, but not every admitted source can connect \(cannot connect: /);
-    expect(stdout).toMatch(/exit 1, open: 2, trial: 0$/);
   });
 });
 
@@ -650,10 +441,4 @@ test("the shell is plain POSIX", ({ skip }) => {
   skip(reason !== undefined, reason);
   // test/infra/shell.test.ts checks the layer's own.
   expect(lintShell(layer.files.find(({ path }) => path.endsWith("/guard"))!.text)).toBe("");
-});
-
-test("systemd-analyze verify reports nothing about the units", ({ skip }) => {
-  const reason = missing("systemd-analyze");
-  skip(reason !== undefined, reason);
-  expect(verifyUnits(layer.files)).toBe("");
 });

@@ -1,5 +1,4 @@
 /** Paths that no configuration may hold, and settings with such paths, past the schema. */
-import fc from "fast-check";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { rebuilt, serving } from "../../fixtures.ts";
 
@@ -36,10 +35,6 @@ export const hostile = [
   "é",
   "a",
 ];
-export const hostilePath: fc.Arbitrary<string> = fc
-  .array(fc.constantFrom(...hostile), { minLength: 1, maxLength: 5 })
-  .map((parts) => `/tmp/sites/${parts.join("")}`);
-
 /** `settings` with a site whose paths are these, past the schema. */
 export const siteAt = (path: string): Settings =>
   serving(rebuilt, {

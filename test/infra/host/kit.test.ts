@@ -6,7 +6,6 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import {
-  dropIns,
   enabledAndActive,
   file,
   layerOf,
@@ -43,25 +42,11 @@ test("a value may hold what looks like a placeholder", () => {
   expect(filled("@path@ @path@\n", { path: "/srv/@web@" })).toBe("/srv/@web@ /srv/@web@\n");
 });
 
-test("drop-ins are in each folder where systemd looks for them", () => {
-  expect(dropIns("a.service", "b.socket")).toEqual(
-    [
-      "/etc/systemd/system",
-      "/etc/systemd/system.control",
-      "/run/systemd/system",
-      "/run/systemd/system.control",
-    ].flatMap((folder) => [`${folder}/a.service.d/*.conf`, `${folder}/b.socket.d/*.conf`]),
-  );
-});
-
 test("a file is root's and public, a program can be run and is checked, a unit is a filled template", () => {
-  expect(file("/etc/x", "text")).toEqual({ path: "/etc/x", text: "text", mode: "0644", owner: "root:root" });
-  expect(file("/etc/x", "text", { mode: "0600", check: "true" })).toEqual({
-    ...{ path: "/etc/x", text: "text", mode: "0600", owner: "root:root", check: "true" },
-  });
-  expect(program("/usr/x", "text")).toEqual({
-    ...{ path: "/usr/x", text: "text", mode: "0755", owner: "root:root", check: 'sh -n "$1"' },
-  });
+  const root = { path: "/etc/x", text: "text", mode: "0644", owner: "root:root" } as const;
+  expect(file("/etc/x", "text")).toEqual(root);
+  expect(file("/etc/x", "text", { mode: "0600", check: "true" })).toEqual({ ...root, mode: "0600", check: "true" });
+  expect(program("/etc/x", "text")).toEqual({ ...root, mode: "0755", check: 'sh -n "$1"' });
   const base = baseWith({ "a.service": "a @one@\n", "b.service": "b @one@\n" });
   expect(unitFile(base, "a.service", { one: "1" })).toEqual(file("/etc/systemd/system/a.service", "a 1\n"));
   expect(unitFile(base, "a.service", { one: "1" }, "b.service").text).toBe("b 1\n");
@@ -90,31 +75,26 @@ test("a layer owns its files and the drop-ins of its units, and its steps are fu
   const base = baseWith({ "layer.sh": "activate() {\n:\n}\n" });
   const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
   const { script, ...layer } = layerOf(base, "name", { files, facts: [] });
+  const folders = ["/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system"];
   expect(layer).toEqual({
-    ...{
-      name: "name",
-      files,
-      facts: [],
-      activate: "activate",
-      reactivate: "reactivate",
-      retire: "retire",
-      timeout: 60,
-    },
-    owns: ["/etc/systemd/system/a.service", "/etc/other.conf", ...dropIns("a.service")],
+    ...{ name: "name", files, facts: [], timeout: 60 },
+    ...{ activate: "activate", reactivate: "reactivate", retire: "retire" },
+    owns: [
+      ...["/etc/systemd/system/a.service", "/etc/other.conf"],
+      ...[...folders, "/run/systemd/system.control"].map((folder) => `${folder}/a.service.d/*.conf`),
+    ],
   });
   const steps = (text = "") =>
     execFileSync("sh", ["-ec", `${text}\nactivate\nreactivate\nretire`], { encoding: "utf8" });
   expect(steps(script)).toBe("");
   expect(steps(`${script}\nretire() { echo own; }`)).toBe("own\n");
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
-  expect(layerOf(base, "name", { files, facts: [], owns: ["/x"], timeout: 5 })).toMatchObject({
-    owns: ["/x"],
-    timeout: 5,
-  });
+  const more = { owns: ["/x"], timeout: 5 };
+  expect(layerOf(base, "name", { files, facts: [], ...more })).toMatchObject(more);
 });
 
 test("a layer of one unit has the steps of all such layers", () => {
-  const base = baseWith({ "layer.sh": "own\n", "more.sh": "" });
+  const base = baseWith({ "layer.sh": "own\n" });
   const values = { unit: "a.service", needs: "" };
   const { script } = oneshotLayer(base, "name", { values, facts: [] });
   for (const step of ["activate", "reactivate", "retire"])

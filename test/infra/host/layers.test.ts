@@ -3,9 +3,9 @@ import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
-import { template } from "../../../infra/host/kit.ts";
 import { clientCaPath, paths } from "../../../infra/host/paths.ts";
 import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
+import { missing, verifyUnits } from "./namespace.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
  * reporter is restarted. */
@@ -20,12 +20,22 @@ describe.each([
   /** The layers that a host with these settings has. */
   const declared = layers.filter(({ present = true }) => present);
 
-  test("have names, paths, globs, modes and owners that no shell reads otherwise", () => {
+  test("systemd-analyze verify finds no fault in their units, and finds an unknown setting", ({ skip }) => {
+    const reason = missing("systemd-analyze");
+    skip(reason !== undefined, reason);
+    const files = declared.flatMap((layer) => layer.files);
+    expect(verifyUnits(files)).toBe("");
+    const wrong = files.map((file) => ({ ...file, text: file.text.replace("FreeBind=", "FreeeBind=") }));
+    expect(verifyUnits(wrong.filter(({ path }) => path.endsWith("receiver-github.socket")))).toContain("FreeeBind");
+  });
+
+  test("have names, paths, globs, modes and owners that no shell reads otherwise, and that only root can write", () => {
     for (const { name, files, owns } of layers) {
       expect(name).toMatch(/^[a-z][a-z0-9-]{0,31}$/);
-      for (const { path, mode, owner } of files) {
+      for (const { path, mode, owner, text } of files) {
         expect(path).toMatch(/^(\/\.?[a-zA-Z0-9_@+:-][a-zA-Z0-9._@+:-]*)+$/);
-        expect(`${mode} ${owner}`).toMatch(/^0[0-7]{3} [a-z_][a-z0-9_-]*:[a-z_][a-z0-9_-]*$/);
+        expect(owner, path).toMatch(/^root:[a-z_][a-z0-9_-]*$/);
+        expect(mode, path).toMatch(text.startsWith("#!") ? /^0755$/ : /^0[0-7][0145]{2}$/);
       }
       // An apply removes what they match.
       for (const glob of owns)
@@ -33,35 +43,27 @@ describe.each([
     }
   });
 
-  test("own each of their files, so that a file that is no longer declared is removed", () => {
-    for (const { name, files, owns } of layers)
-      for (const { path } of files)
-        expect(
-          owns.some((glob) => matchesGlob(path, glob)),
-          `${name}: ${path}`,
-        ).toBe(true);
+  test("own each of their files, and the drop-ins of their units alone", () => {
+    for (const { name, files, owns } of layers) {
+      const units = files
+        .map(({ path }) => path)
+        .filter((path) => /system\/[^/]+\.(service|socket|timer|path|slice)$/.test(path));
+      for (const path of [...files.map(({ path }) => path), ...units.map((path) => `${path}.d/manual.conf`)])
+        expect([name, path, owns.some((glob) => matchesGlob(path, glob))]).toEqual([name, path, true]);
+      for (const glob of owns.filter((one) => one.endsWith(".d/*.conf")))
+        expect(glob).toMatch(
+          /(\.(service|socket|timer|path|slice)|\/pushgate-[\w*-]*\*|pushgate-\.\*|pushgate-\*@\*)\.d\/\*\.conf$/,
+        );
+    }
   });
 
-  test("own the drop-ins of their units, so that one made by hand is found and removed", () => {
-    for (const { name, files, owns } of layers)
-      for (const { path } of files.filter((one) =>
-        /^\/etc\/systemd\/system\/[^/]+\.(service|socket|timer|path|slice)$/.test(one.path),
-      ))
-        expect(
-          owns.some((glob) => matchesGlob(`${path}.d/manual.conf`, glob)),
-          `${name}: ${path}.d`,
-        ).toBe(true);
-  });
-
-  test("have units that say what they are, and programs that name their interpreter", () => {
+  test("have units that say what they are, programs that name their interpreter, and no empty text, setting or variable", () => {
     for (const { files } of layers)
       for (const { path, text, mode } of files) {
+        expect(text, path).toMatch(/\S/);
         if (/\.(service|socket|timer|path)$/.test(path)) expect(text, path).toMatch(/^Description=pushgate: \S.{6,}$/m);
         if (mode === "0755") expect(text.split("\n")[0], path).toMatch(/^#!\/(bin\/sh|usr\/bin\/perl)$/);
       }
-  });
-
-  test("have no unit with an empty setting but three that limit it, and no script with an empty variable", () => {
     for (const { name, files, script } of declared) {
       for (const { path, text } of files.filter((one) => one.path.startsWith(`${paths.units}/`)))
         for (const [line, setting] of text.matchAll(/^(\w+)=\s*$/gm))
@@ -83,13 +85,12 @@ describe.each([
         "/usr/sbin/nginx -t -q": path === paths.nginx,
         'openssl x509 -in "$1" -noout': path.startsWith(paths.tls) && path.endsWith(".pem"),
       }).find(([, applies]) => applies)?.[0];
-    for (const { files } of layers)
-      for (const file of files) {
-        // The check of nginx's file reads the new CA with it.
-        const command = file.path === clientCaPath ? undefined : checkOf(file);
-        if (command === undefined) expect(file.check, file.path).toBeUndefined();
-        else expect(file.check, file.path).toContain(command);
-      }
+    for (const file of layers.flatMap(({ files }) => files)) {
+      // The check of nginx's file reads the new CA with it.
+      const command = file.path === clientCaPath ? undefined : checkOf(file);
+      if (command === undefined) expect(file.check, file.path).toBeUndefined();
+      else expect(file.check, file.path).toContain(command);
+    }
   });
 
   test("have facts with a name, a command and a result, each name once", () => {
@@ -104,43 +105,22 @@ describe.each([
     }
   });
 
-  test("call functions that their script defines", () => {
-    const defined = (script = "") => [...script.matchAll(/^(\w+)\(\) [{(]/gm)].map(([, name]) => name);
+  test("call functions that their script defines, and its steps if it defines them", () => {
     const programs = ["cat", "echo", "getent", "ls", "readlink", "stat", "systemctl"];
-    for (const { name, script, activate, reactivate = ":", retire, facts } of layers)
+    for (const { name, script = "", activate, reactivate = ":", retire, facts } of layers) {
+      const defined = [...script.matchAll(/^(\w+)\(\) [{(]/gm)].map(([, word]) => word);
       for (const text of [activate, reactivate, retire, ...facts.map(({ read }) => read)]) {
         const [, word] = /^(?:\w+=\S*\s+)*([a-z_]+)\b/.exec(text) ?? [];
-        if (word !== undefined && !programs.includes(word)) expect(defined(script), `${name}: ${text}`).toContain(word);
+        if (word !== undefined && !programs.includes(word)) expect(defined, `${name}: ${text}`).toContain(word);
       }
-  });
-
-  test("call the steps that their script defines", () => {
+    }
     for (const { name, script = "", activate, reactivate = ":", retire } of declared)
-      for (const [step, called] of Object.entries({ activate, reactivate, retire })) {
+      for (const [step, called] of Object.entries({ activate, reactivate, retire }))
         if (script.includes(`\n${step}() {`)) expect(called, name).toBe(step);
-      }
-  });
-
-  test("own drop-ins of units alone", () => {
-    for (const { owns } of layers)
-      for (const glob of owns.filter((one) => one.endsWith(".d/*.conf")))
-        expect(glob).toMatch(
-          /(\.(service|socket|timer|path|slice)|\/pushgate-[\w*-]*\*|pushgate-\.\*|pushgate-\*@\*)\.d\/\*\.conf$/,
-        );
-  });
-
-  test("have files with a text and a mode that only root can write", () => {
-    for (const { name, files } of layers)
-      for (const { path, text, mode, owner } of files) {
-        expect([`${name}: ${path}`, owner.split(":")[0]]).toEqual([`${name}: ${path}`, "root"]);
-        expect(mode, path).toMatch(text.startsWith("#!") ? /^0755$/ : /^0[0-7]{3}$/);
-        expect(Number.parseInt(mode, 8) & 0o022, path).toBe(0);
-        expect(text, path).toMatch(/\S/);
-      }
   });
 });
 
-test("a host's builder program has its bundle's hash, and leaves where no hook has a site; the reporter's, where none is reported", () => {
+test("the programs of builder and reporter have their bundle's hash, and leave where no hook has a site or a report", () => {
   const programs = { receiver: { sha256: "a".repeat(64) }, builder: { sha256: "b".repeat(64) } };
   const layers = hostLayers(rebuilt, exampleHost, { ...made, programs });
   expect(layers["builder-program"].script).toContain(`sha256='${programs.builder.sha256}'`);
@@ -148,11 +128,4 @@ test("a host's builder program has its bundle's hash, and leaves where no hook h
   expect(hostLayers(example, exampleHost, { ...made, programs: { receiver } })["builder-program"].present).toBe(false);
   const present = (settings: typeof rebuilt) => hostLayers(settings, exampleHost, made)["reporter-program"].present;
   expect([present(rebuilt), present(served)]).toEqual([undefined, false]);
-});
-
-test("a template rejects a place without a value, and a value without a place", () => {
-  const base = new URL("../../../infra/host/builder/builder.ts", import.meta.url).href;
-  expect(() => template(base, "pushgate-build@.path", {})).toThrow(/^pushgate-build@\.path: @\w+@ has no value$/);
-  const values = { target: "site", more: 1, still: 2 };
-  expect(() => template(base, "pushgate-reconcile@.timer", values)).toThrow(/has no place for .*more, still$/);
 });

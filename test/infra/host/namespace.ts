@@ -3,15 +3,17 @@
  * sockets, and no packet that could leave. Works for an ordinary user where user namespaces are allowed.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
+import { beforeEach } from "vitest";
 
 const packageOf = {
   bwrap: "bubblewrap",
   dash: "dash",
   ip: "iproute2",
   nft: "nftables",
+  nginx: "nginx",
   openssl: "openssl",
   perl: "perl-base",
   shellcheck: "shellcheck",
@@ -25,7 +27,8 @@ export const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork"
 
 /** Why a test that needs these tools cannot run here, with the fix; undefined if it can. */
 export function missing(...tools: readonly Tool[]): string | undefined {
-  const absent = tools.filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`], { env }).status !== 0);
+  const folders = env.PATH.split(delimiter);
+  const absent = tools.filter((tool) => !folders.some((folder) => existsSync(join(folder, tool))));
   if (absent.length > 0)
     return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => packageOf[tool]).join(" ")}`;
   const wall = ["--ro-bind", "/", "/", "--unshare-net", "true"];
@@ -34,6 +37,12 @@ export function missing(...tools: readonly Tool[]): string | undefined {
   if (tools.includes("unshare") && spawnSync("unshare", [...isolated, "true"], { env }).status !== 0)
     return "namespaces are not allowed here: run as root";
   return undefined;
+}
+
+/** Skips the tests of this group, or file, where these tools are missing. */
+export function needs(...tools: readonly Tool[]): void {
+  const reason = missing(...tools);
+  beforeEach(({ skip }) => skip(reason !== undefined, reason));
 }
 
 export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
@@ -112,6 +121,19 @@ export function verifyUnits(files: Files): string {
   } finally {
     root.remove();
   }
+}
+
+/** Values of a unit's key, or of several in the unit's order: "one|other". */
+export const values = (unit: string, key: string): string[] =>
+  [...unit.matchAll(new RegExp(`^(?:${key})=(.*)$`, "gm"))].map(([, value]) => value!);
+
+/** Tenths, as `systemd-analyze security` counts a unit's text. Debian 12's systemd and 13's compute the same. */
+export function exposure(name: string, unit: string): number {
+  const root = new Root();
+  const command = ["security", "--offline=true", "--no-pager", root.write(name, unit)];
+  const { stdout } = spawnSync("systemd-analyze", command, { encoding: "utf8", env: { ...env, LC_ALL: "C" } });
+  root.remove();
+  return Math.round(10 * Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1]));
 }
 
 /** The faults that shellcheck and dash find in a script. */

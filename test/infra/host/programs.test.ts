@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import {
@@ -38,14 +38,6 @@ test("the same source gives the same bytes in every folder", async () => {
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
 });
 
-test("a host without a site gets no builder, and one without results to report no reporter", async () => {
-  const programs = async (settings: typeof example) =>
-    Object.entries(await buildPrograms(settings)).map(([name, { file }]) => `${name} ${/[^/]*-/.exec(file)}`);
-  expect(await programs(example)).toEqual(["receiver receiver-"]);
-  expect(await programs(rebuilt)).toEqual(["receiver receiver-", "builder builder-", "reporter reporter-"]);
-  expect(await programs(served)).toEqual(["receiver receiver-", "builder builder-"]);
-});
-
 test("the git hosts' APIs are in the reporter's bundle, and in neither the receiver's nor the builder's", async () => {
   const apis = async (program: Program) => {
     const entryPoints = [fileURLToPath(new URL(`../../../service/${program}/main.ts`, import.meta.url))];
@@ -75,70 +67,53 @@ test.each<[Program, string]>([
 });
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
-test.each(nodes)(
-  "the receiver runs alone in an empty folder, on %s, and names the setting that is missing",
-  async (node) => {
-    const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
-    try {
-      const { file } = await buildProgram("receiver");
-      const run = spawnSync(node, [inInfra(file)], { cwd: folder, env: {}, encoding: "utf8" });
-      expect(run.stderr).toContain("PUSHGATE_SETTINGS is not set");
-      expect(run.status).toBe(78);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
-  },
-);
+test.each(nodes)("the receiver runs alone on %s, and names the setting that is missing", async (node) => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { receiver } = await buildPrograms(example);
+  const run = spawnSync(node, [inInfra(receiver!.file)], { cwd: folder, env: {}, encoding: "utf8" });
+  expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
+});
+
+/** The applies of a program with these texts as its bundles, as `applied` prints each. */
+const applied = (program: Program, text: string, settings = example, change = (script: string) => script) => {
+  const layer = programLayer(program, settings, { sha256: sha256(text) });
+  return `( ${applyScript({ ...layer, script: change(layer.script!) }, "0123456789ab")} )
+echo "applied $?"; cat ${paths[program]}; echo\n`;
+};
+const send = (text: string, as = text) =>
+  `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
 
 describe("on a host", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
-  const applied = (text: string) => {
-    const layer = programLayer("receiver", example, { sha256: sha256(text) });
-    return `( ${applyScript(layer, "0123456789ab")} )\necho "applied $?"\n`;
-  };
-  const send = (text: string, as = text) =>
-    `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
-  const look = `cat ${paths.receiver}; echo; stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming}\n`;
+  const apply = (text: string) => applied("receiver", text);
+  const look = `stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming}\n`;
 
-  test("the layer installs a program, replaces it, and removes the former file", () => {
-    const { stdout } = onHost(`${send("one")}${applied("one")}${look}${send("two")}${applied("two")}${look}`);
-    expect(stdout).toBe(
-      `applied 0\none\n644 root:root\n${sha256("one")}.cjs\napplied 0\ntwo\n644 root:root\n${sha256("two")}.cjs\n`,
-    );
+  test("the layer installs a program, replaces it, undoes a manual change without a transfer, and leaves nothing", () => {
+    const { script, retire } = programLayer("receiver", example, { sha256: sha256("two") });
+    const { stdout } = onHost(`${send("one")}${apply("one")}${look}${send("two")}${apply("two")}${look}
+echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${apply("two")}${look}
+(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`);
+    const installed = (text: string) => ["applied 0", text, "644 root:root", `${sha256(text)}.cjs`];
+    expect(stdout.split("\n")).toEqual([
+      ...["one", "two", "two"].flatMap(installed),
+      ...["/usr/local/lib:", "", "/var/lib/pushgate:", "made", "stamps", ""],
+    ]);
   });
 
-  test("the layer undoes a manual change without another transfer", () => {
-    const { stdout } = onHost(
-      `${send("one")}${applied("one")}echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${applied("one")}${look}`,
+  test("the host rejects a program that is damaged, missing or another, and keeps the former one", () => {
+    const { stdout, stderr } = onHost(
+      `${send("zero")}${apply("zero")}${[send("on", "one"), "", send("evil", "one")].map((arrival) => `${arrival}${apply("one")}`).join("")}${look}`,
     );
-    expect(stdout).toContain("applied 0\none\n644 root:root");
-  });
-
-  test.each([
-    ["damaged on the way", send("on", "one")],
-    ["that was never sent", ""],
-    ["that is another file of that name", send("evil", "one")],
-  ])("the host rejects a program %s and keeps the former one", (_name, arrival) => {
-    const { stdout, stderr } = onHost(`${send("zero")}${applied("zero")}${arrival}${applied("one")}${look}`);
-    expect(stdout).toContain("applied 0\napplied 1\nzero\n644 root:root");
-    expect(stderr).toContain("Run `npx pulumi up` again");
-  });
-
-  test("the layer leaves nothing behind when it is removed", () => {
-    const { script, retire } = programLayer("receiver", example, { sha256: sha256("one") });
-    const { stdout } = onHost(
-      `${send("one")}${applied("one")}(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`,
-    );
-    expect(stdout).not.toMatch(/receiver|incoming|lib\/pushgate$/m);
+    expect(stdout).toContain(`applied 0\nzero\n${"applied 1\nzero\n".repeat(3)}644 root:root\n`);
+    expect(stderr.split("Run `npx pulumi up` again")).toHaveLength(4);
   });
 });
-
-type Running = Exclude<Program, "reporter">;
 
 describe("a running service", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
   const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build@site.service" };
-  const unitOf = (program: Running) => `${paths.units}/${unit[program]}`;
+  type Running = keyof typeof unit;
   /** The service fails half a second after a start with a program that holds "dies", and at once with "fails". */
   const systemctl = (program: Running) => `#!/bin/sh
 case $1 in
@@ -153,21 +128,18 @@ case $1 in
 esac
 `;
   /** The stamp of the layer that declares the service, and the file that it lists. */
-  const installed = (program: Running) => `mkdir -p /mnt/bin; PATH=/mnt/bin:$PATH; echo success >/mnt/state
+  const installed = (
+    program: Running,
+  ) => `mkdir -p /mnt/bin ${paths.units}; PATH=/mnt/bin:$PATH; echo success >/mnt/state
 cat >/mnt/bin/systemctl <<'END'
 ${systemctl(program)}END
-chmod +x /mnt/bin/systemctl; printf '#!/bin/sh\necho its last line' >/mnt/bin/journalctl; chmod +x /mnt/bin/journalctl
-mkdir -p ${paths.units}; echo unit >${unitOf(program)}
+printf '#!/bin/sh\necho its last line' >/mnt/bin/journalctl; chmod +x /mnt/bin/*
+file=${paths.units}/${unit[program]}; echo unit >$file
 echo "0123456789ab
-file $(sha256sum ${unitOf(program)} | cut -d ' ' -f 1) 644 root:root ${unitOf(program)}" >/var/lib/pushgate/stamps/${program}
+file $(sha256sum $file | cut -d ' ' -f 1) 644 root:root $file" >/var/lib/pushgate/stamps/${program}
 `;
-  const taken = (program: Running, text: string, change: (script: string) => string = (script) => script) => {
-    const layer = programLayer(program, served, { sha256: sha256(text) });
-    const script = `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(text)}.cjs
-( ${applyScript({ ...layer, script: change(layer.script!) }, "0123456789ab")} )
-echo "applied $?"; cat ${paths[program]}; echo; cat /mnt/calls /mnt/state; rm -f /mnt/calls\n`;
-    return script;
-  };
+  const taken = (program: Running, text: string, change?: (script: string) => string) =>
+    `${send(text)}${applied(program, text, served, change)}cat /mnt/calls /mnt/state; rm -f /mnt/calls\n`;
   const unwatched = (script: string) => {
     const changed = script.replace(/restart_and_watch .* \$active$/m, "systemctl restart $active");
     expect(changed).not.toBe(script);
@@ -179,21 +151,18 @@ echo "applied $?"; cat ${paths[program]}; echo; cat /mnt/calls /mnt/state; rm -f
     (program) => {
       const restart = `restart ${unit[program]}`;
       const { stdout, stderr } = onHost(`${installed(program)}${taken(program, "one")}${taken(program, "it dies")}
-echo changed >${unitOf(program)}\n${taken(program, "it fails")}`);
+${taken(program, "it fails", unwatched)}echo changed >$file\n${taken(program, "it fails again")}`);
       expect(stdout.split("\n")).toEqual([
         ...["applied 0", "one", restart, "success"],
         // The failed start, and the one with the former program.
         ...["applied 1", "one", restart, restart, "success"],
+        // Without the look at it the service would stay down.
+        ...["applied 0", "it fails", restart, "failed"],
         // After a manual change of the unit it is not restarted: the layer that restores the file has its turn.
-        ...["applied 0", "it fails", "success", ""],
+        ...["applied 0", "it fails again", "failed", ""],
       ]);
       const says = `${program}-program: ${unit[program]} does not stay up. Its last journal lines:\nits last line\n`;
       expect(stderr.split(says)).toHaveLength(2);
     },
   );
-
-  test.each(["receiver", "builder"] as const)("would stay down with a new %s, without the look at it", (program) => {
-    const { stdout } = onHost(`${installed(program)}${taken(program, "one")}${taken(program, "it fails", unwatched)}`);
-    expect(stdout.split("\n").slice(4)).toEqual(["applied 0", "it fails", `restart ${unit[program]}`, "failed", ""]);
-  });
 });

@@ -4,8 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { proxyLayer } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost } from "../../fixtures.ts";
-import { noNginx } from "./lab/origin.ts";
-import { inNamespace, missing, Root } from "./namespace.ts";
+import { exposure, inNamespace, needs, Root } from "./namespace.ts";
 
 const layer = proxyLayer(example, exampleHost, "CA");
 const script = layer.script!;
@@ -13,9 +12,9 @@ const tls = "/etc/pushgate/tls";
 const port = exampleHost.originPort;
 const own = ["/var/log/pushgate-nginx", "/run/pushgate-nginx", "/var/cache/pushgate-nginx"];
 
+needs("nginx", "openssl", "unshare", "systemd-analyze");
 let root: Root;
-beforeEach(({ skip }) => {
-  skip(noNginx !== undefined, noNginx);
+beforeEach(() => {
   root = new Root();
   root.write(`${tls}/note`, "");
   root.write(
@@ -70,20 +69,17 @@ describe("a reload succeeds", () => {
     stderr: expect.stringContaining("proxy: nginx has no live worker with the new"),
   };
 
-  test("where new workers serve", () => {
+  test("where new workers serve, and not where they die", () => {
     expect(reloaded(main(plain))).toMatchObject({ stdout: "reload: 0", stderr: "" });
-  });
-
-  test("not where the new workers die", () => {
     // nginx does not look for that folder before each worker enters it, and ends.
     expect(reloaded(`working_directory /nonexistent; ${main(plain)}`)).toMatchObject(failed);
   });
 
   test("not where the master keeps the former configuration, which only the wait for new workers shows", () => {
     const next = main("server { nonsense on; }");
-    const { stdout, stderr } = reloaded(next);
-    expect({ stdout, stderr }).toMatchObject(failed);
-    expect(stderr).toContain('unknown directive "nonsense"');
+    const found = reloaded(next);
+    expect(found).toMatchObject(failed);
+    expect(found.stderr).toContain('unknown directive "nonsense"');
     const trusting = script.replace(/reload\(\) \{[\s\S]*?\n\}/, 'reload() {\n  systemctl reload "$service"\n}');
     expect(reloaded(next, trusting).stdout).toBe("reload: 0");
   });
@@ -100,29 +96,24 @@ describe("a reload succeeds", () => {
   });
 });
 
-describe("preview finds out", () => {
-  test("whether service and workers are older than what they run from", () => {
-    const made = ["conf", "start", "units", "key", "certificate", "client_ca", "settled_ca", "settled_line"]
-      .map((name) => `${name}=${root.at(`files/${name}`)}`)
-      .join("; ");
-    root.write("files/note", "");
-    const current = (change: string) =>
-      beside(
-        plain,
-        `${made}; mkdir -p "$units"; cd ${root.at("files")}
-touch -d '10 seconds ago' conf start key certificate client_ca settled_ca settled_line "units/$service"
-${change}
-runs_what_is_installed`,
-      ).stdout;
-    expect(current("")).toBe("yes");
+test("preview finds out whether service and workers are older than what they run from", () => {
+  root.write("files/note", "");
+  const names = ["conf", "certificate", "client_ca", "settled_ca", "start", "key"];
+  const made = [...names, "units", "settled_line"].map((name) => `${name}=${root.at(`files/${name}`)}`).join("; ");
+  const changes: [change: string, found: string][] = [
+    ["", "yes"],
     // Before the first certificate of Cloudflare there is no settled CA.
-    expect(current("rm settled_ca settled_line")).toBe("yes");
-    for (const name of ["conf", "certificate", "client_ca", "settled_ca", "start", "key", `units/${units.nginx}`]) {
-      expect([name, current(`touch -d '10 seconds' ${name}`)]).toEqual([name, "no"]);
-    }
-    root.write("stale", "yes");
-    expect(current("")).toBe("no");
-  }, 60_000);
+    ["rm settled_ca settled_line", "yes"],
+    ...[...names, `units/${units.nginx}`].map((name): [string, string] => [`touch -d '10 seconds' ${name}`, "no"]),
+    [`echo yes >${root.at("stale")}`, "no"],
+  ];
+  const fresh = `touch -d '10 seconds ago' conf start key certificate client_ca settled_ca settled_line "units/$service"`;
+  const calls = changes.map(
+    ([change]) => `${fresh}\n${change}\nrunning=$(runs_what_is_installed) || :; echo "$running"`,
+  );
+  const { stdout } = beside(plain, `${made}; mkdir -p "$units"; cd ${root.at("files")}\n${calls.join("\n")}`);
+  const found = stdout.split("\n").map((line, i) => [changes[i]?.[0], line]);
+  expect(found).toEqual(changes);
 });
 
 describe("the check of a new configuration", () => {
@@ -142,42 +133,28 @@ find . ! -name before | sort | diff before - || :`,
     );
   };
 
-  test("passes, and leaves no log, folder or copy behind", () => {
+  test("passes, leaves nothing behind, reads the CA that arrives with it, and fails where this nginx rejects it", () => {
     expect(checked()).toMatchObject({ stdout: "", stderr: "" });
-  });
-
-  test("fails where this host's nginx rejects it", () => {
-    const { stdout, stderr } = checked("", text.replace("server_tokens off;", "server_tokens of;"));
-    expect([stdout, stderr]).toEqual(["exit 1", expect.stringContaining('invalid value "of"')]);
-  });
-
-  test("reads the CA that arrives with it", () => {
-    const { stdout, stderr } = checked(`echo nothing >staged${root.at(tls)}/origin-pull-ca.pem`);
-    expect([stdout, stderr]).toEqual(["exit 1", expect.stringContaining(`${root.at("staged")}${root.at(tls)}`)]);
+    expect(checked(`echo nothing >staged${root.at(tls)}/origin-pull-ca.pem`)).toMatchObject({
+      ...{ stdout: "exit 1", stderr: expect.stringContaining(`${root.at("staged")}${root.at(tls)}`) },
+    });
+    expect(checked("", text.replace("server_tokens off;", "server_tokens of;"))).toMatchObject({
+      ...{ stdout: "exit 1", stderr: expect.stringContaining('invalid value "of"') },
+    });
   });
 });
 
 describe("the units", () => {
   const file = (name: string) => layer.files.find(({ path }) => path.endsWith(`/${name}`))!.text;
 
-  test("exposure is at most 1.3, and each of these lines counts", ({ skip }) => {
-    const tool = missing("systemd-analyze");
-    skip(tool !== undefined, tool);
-    const score = (text: string) => {
-      const path = root.write(`units/${units.nginx}`, text);
-      return inNamespace(`systemd-analyze security --offline=true --threshold=13 ${path} >/dev/null`).status;
-    };
+  test("exposure is at most 1.3, and each of these lines counts", () => {
     const text = file(units.nginx);
-    expect(score(text)).toBe(0);
+    expect(exposure(units.nginx, text)).toBeLessThanOrEqual(13);
     for (const line of [
-      `User=${"pushgate-nginx"}`,
-      "IPAddressDeny=any",
-      "RestrictAddressFamilies=AF_INET AF_INET6",
-      "ProtectSystem=strict",
-      "NoNewPrivileges=yes",
-      "SystemCallFilter=@system-service",
+      ...["User=pushgate-nginx", "IPAddressDeny=any", "RestrictAddressFamilies=AF_INET AF_INET6"],
+      ...["ProtectSystem=strict", "NoNewPrivileges=yes", "SystemCallFilter=@system-service"],
     ])
-      expect([line, score(text.replaceAll(`\n${line}\n`, "\n"))]).toEqual([line, 1]);
+      expect(exposure(units.nginx, text.replaceAll(`\n${line}\n`, "\n")), line).toBeGreaterThan(13);
   });
 
   test("the program that starts nginx passes it the sockets that systemd has opened, with IPv6 where there are two", () => {

@@ -5,34 +5,23 @@ import { example, exampleHost, served } from "../../fixtures.ts";
 
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org" };
 const both = { ...served, hosts: [exampleHost, second] };
-const webhooks = "The git host needs these webhooks, with content type application/json and the push event alone:";
-
-test("an up that changed no layer has no summary", () => {
-  expect(summaryText(served, new Map())).toBeUndefined();
-});
 
 test("changed layers are named by host, and webhooks only where a host got secrets", () => {
-  expect(
-    summaryText(
-      both,
-      new Map([
-        ["web1", ["proxy", "guard"]],
-        ["web2", ["packages", "secrets"]],
-      ]),
-    )?.split("\n"),
-  ).toEqual([
+  expect(summaryText(served, new Map())).toBeUndefined();
+  const applied = new Map([
+    ["web1", ["proxy", "guard"]],
+    ["web2", ["packages", "secrets"]],
+  ]);
+  expect(summaryText(both, applied)?.split("\n")).toEqual([
     "web1: applied proxy, guard.",
     "web2: applied packages, secrets.",
-    webhooks,
+    "The git host needs these webhooks, with content type application/json and the push event alone:",
     "  site on web2: https://hooks2.example.org/webhook/site",
     "  docs on web2: https://hooks2.example.org/webhook/docs",
     "Enter each with the secret that `npx pushgate hook` prints. Next, push; `npx pushgate status` then shows the build.",
   ]);
-});
-
-test("without a site there is no build to look at", () => {
-  const text = summaryText(example, new Map([["web1", ["secrets"]]]));
-  expect(text).toMatch(/prints\. Next, push\.$/);
+  // Without a site there is no build to look at.
+  expect(summaryText(example, new Map([["web1", ["secrets"]]]))).toMatch(/prints\. Next, push\.$/);
 });
 
 test("a host that is left names the webhooks to remove", () => {

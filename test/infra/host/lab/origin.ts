@@ -3,7 +3,7 @@
  * Cloudflare, its other customers or strangers. lab/proxy.ts runs that nginx in a network namespace of its own.
  */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sourceSets } from "../../../../infra/config/derived.ts";
@@ -18,10 +18,7 @@ import type { LabRequest, LabResult, LabTask } from "./proxy.ts";
 const namespace = ["--user", "--map-root-user", "--net"];
 
 /** Why no nginx can run here, or undefined. */
-export const noNginx =
-  spawnSync("nginx", ["-v"]).status === 0
-    ? missing("openssl", "nft", "ip", "unshare")
-    : "nginx not installed: apt-get install nginx";
+export const noNginx = missing("nginx", "openssl", "nft", "ip", "unshare");
 
 export const edge = "173.245.48.5";
 export const edge6 = "2606:4700::5";
@@ -59,28 +56,40 @@ export class OriginLab {
       .replaceAll(/\/var\/lib\/pushgate-sites\/[^/]*/g, `${this.folder}/www`);
   }
 
-  /** `config` replaces the rendered configuration. */
-  send(requests: LabTask["requests"], { config, settings = example, ipv6 = true }: LabOptions = {}): LabResult {
-    rmSync(`${this.folder}/log`, { recursive: true, force: true });
-    writeFileSync(`${this.folder}/listen6.conf`, ipv6 ? `listen [::]:${exampleHost.originPort} ssl;\n` : "");
-    const task: LabTask = {
+  send(requests: LabTask["requests"], options?: LabOptions): LabResult {
+    return this.sendEach([[requests, options]])[0]!;
+  }
+
+  /** By one nginx after the other. `config` replaces the rendered configuration; the first `settings` are for all. */
+  sendEach(
+    tasks: readonly (readonly [requests: LabTask["requests"], options?: LabOptions | undefined])[],
+  ): LabResult[] {
+    const settings = tasks[0]?.[1]?.settings ?? example;
+    const all: LabTask = {
       folder: this.folder,
-      config: this.at(config ?? renderProxy(settings, exampleHost)),
       addresses: [edge, edge6, origin, origin6, stranger],
       allowed: Object.fromEntries(
         sourceSets(settings).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]),
       ),
       originPort: exampleHost.originPort,
-      requests,
+      ...{ config: "", listen6: "", requests: [] },
     };
+    const input = tasks.map(
+      ([requests, { config, ipv6 = true } = {}]): LabTask => ({
+        ...{ ...all, requests },
+        config: this.at(config ?? renderProxy(settings, exampleHost)),
+        listen6: ipv6 ? `listen [::]:${exampleHost.originPort} ssl;\n` : "",
+      }),
+    );
     const program = new URL("proxy.ts", import.meta.url).pathname;
     const run = spawnSync("unshare", [...namespace, process.execPath, program], {
-      input: JSON.stringify(task),
+      input: JSON.stringify(input),
       encoding: "utf8",
+      maxBuffer: 64 << 20,
       timeout: 90_000,
     });
     if (run.status !== 0) throw new Error(`the lab failed: ${run.stderr}`);
-    return JSON.parse(run.stdout) as LabResult;
+    return JSON.parse(run.stdout) as LabResult[];
   }
 
   remove(): void {

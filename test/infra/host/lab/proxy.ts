@@ -1,11 +1,11 @@
 /**
  * Runs inside a network namespace of its own (OriginLab.send): a real nginx with the rendered server, a fake receiver
- * that reports each request's source, and requests as Cloudflare sends them. One JSON task on standard input, one JSON
- * answer on standard output. nft replaces the socket's allowlist: both drop the SYN.
+ * that reports each request's source, and requests as Cloudflare sends them. JSON tasks on standard input, each with an
+ * nginx of its own, JSON answers on standard output. nft replaces the socket's allowlist: both drop the SYN.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -27,23 +27,18 @@ export type LabRequest = {
 export type LabTask = {
   folder: string;
   config: string;
+  /** The file that start.sh writes where the kernel has IPv6. */
+  listen6: string;
   addresses: string[];
   /** Loopback port -> the ranges that may connect to it. */
   allowed: Record<string, { v4: string[]; v6: string[] }>;
   originPort: number;
   /** Sent one after the other; a list is sent at once. */
-  requests: (LabRequest | LabRequest[])[];
+  requests: readonly (LabRequest | readonly LabRequest[])[];
 };
 export type LabReply = { status: number; headers: Record<string, string>; body: string };
 /** `bytes`: how long each body was that arrived whole at the receiver. */
-export type LabResult = {
-  replies: LabReply[][];
-  log: string[];
-  sites: string[];
-  errors: string;
-  seen: string[];
-  bytes: number[];
-};
+export type LabResult = { replies: LabReply[][]; log: string[]; sites: string[]; seen: string[]; bytes: number[] };
 
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
 
@@ -126,7 +121,9 @@ async function send(
   return { status: Number(statusLine.split(" ")[1] ?? 0), headers: joined, body: body.join("\r\n\r\n") };
 }
 
-async function startNginx({ folder, config }: LabTask) {
+async function startNginx({ folder, config, listen6 }: LabTask) {
+  rmSync(`${folder}/log`, { recursive: true, force: true });
+  writeFileSync(`${folder}/listen6.conf`, listen6);
   for (const name of ["log", "temp"]) mkdirSync(`${folder}/${name}`, { recursive: true });
   // The namespace has no other account than root. Each worker keeps connections of its own.
   const alone = config.replace(/worker_processes \d+/, "worker_processes 1");
@@ -142,31 +139,36 @@ async function startNginx({ folder, config }: LabTask) {
   return nginx;
 }
 
-const task = JSON.parse(readFileSync(0, "utf8")) as LabTask;
-network(task);
+const tasks = JSON.parse(readFileSync(0, "utf8")) as LabTask[];
+network(tasks[0]!);
 const seen: string[] = [];
 const bytes: number[] = [];
-await receivers(task, seen, bytes);
-const nginx = await startNginx(task);
-const replies: LabReply[][] = [];
-try {
-  for (const step of task.requests) {
-    replies.push(await Promise.all([step].flat().map((request) => send(request, task))));
+await receivers(tasks[0]!, seen, bytes);
+
+async function answered(task: LabTask): Promise<LabResult> {
+  const nginx = await startNginx(task);
+  const replies: LabReply[][] = [];
+  try {
+    for (const step of task.requests) {
+      replies.push(await Promise.all([step].flat().map((request) => send(request, task))));
+    }
+  } finally {
+    nginx.kill("SIGQUIT");
+    await once(nginx, "exit");
   }
-} finally {
-  nginx.kill("SIGQUIT");
-  await once(nginx, "exit");
+  const folder = `${task.folder}/log`;
+  const lines = (name: string) =>
+    existsSync(`${folder}/${name}`) ? readFileSync(`${folder}/${name}`, "utf8").split("\n").filter(Boolean) : [];
+  const sites = readdirSync(folder).filter((name) => name.startsWith("site-"));
+  return {
+    replies,
+    log: lines("hooks.log"),
+    sites: sites.flatMap(lines),
+    seen: seen.splice(0),
+    bytes: bytes.splice(0),
+  };
 }
-const read = (name: string) =>
-  existsSync(`${task.folder}/log/${name}`) ? readFileSync(`${task.folder}/log/${name}`, "utf8") : "";
-const result: LabResult = {
-  replies,
-  log: read("hooks.log").split("\n").filter(Boolean),
-  sites: readdirSync(`${task.folder}/log`)
-    .filter((name) => name.startsWith("site-"))
-    .flatMap((name) => read(name).split("\n").filter(Boolean)),
-  errors: read("error.log"),
-  seen,
-  bytes,
-};
-process.stdout.write(JSON.stringify(result), () => process.exit(0));
+
+const results: LabResult[] = [];
+for (const task of tasks) results.push(await answered(task));
+process.stdout.write(JSON.stringify(results), () => process.exit(0));
