@@ -106,11 +106,15 @@ describe("rulesets", () => {
   const only = (name: string, more: object): [string, object[]] => [name, [rule("a", more)]];
   const firewall = "http_request_firewall_custom";
   const skip = (parameters: object) => only(firewall, { action: "skip", action_parameters: parameters });
-  const route = (parameters: object) =>
-    only("http_request_origin", { action: "route", action_parameters: parameters });
+  const route = (parameters: object) => only("http_request_origin", { action: "route", action_parameters: parameters });
   const set = (parameters: object) =>
     only("http_config_settings", { action: "set_config", action_parameters: parameters });
-  const limit = { characteristics: ["cf.colo.id", "ip.src"], period: 10, requests_per_period: 5, mitigation_timeout: 10 };
+  const limit = {
+    characteristics: ["cf.colo.id", "ip.src"],
+    period: 10,
+    requests_per_period: 5,
+    mitigation_timeout: 10,
+  };
   const rate = (change: object, expression = 'http.request.uri.path eq "/"') =>
     only("http_ratelimit", { expression, ratelimit: { ...limit, ...change } });
   test.each<[Plan, RegExp, readonly [string, object[]]]>([
