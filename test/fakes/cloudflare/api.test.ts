@@ -37,13 +37,12 @@ const pulls = "Z/origin_tls_client_auth/hostnames";
 
 test.each<[permission: string, method: string, path: string, body?: object]>([
   ["Zone Read", "GET", "Z"],
-  ["Zone Settings Write", "GET", "Z/settings/ssl"],
   ["DNS Write", "POST", "Z/dns_records", { name: "a", type: "A", content: "203.0.113.1" }],
   ["Zone WAF Write", "POST", "Z/rulesets", custom(rule("a"))],
   ["Config Rules Write", "PUT", entry("http_config_settings"), { rules: [] }],
   ["Origin Rules Write", "PUT", entry("http_request_origin"), { rules: [] }],
   ["Bot Management Write", "PUT", "Z/bot_management", { fight_mode: false }],
-  ["SSL and Certificates Write", "GET", "Z/origin_tls_client_auth/settings"],
+  ["SSL and Certificates Write", "GET", "Z/origin_tls_client_auth/hostnames/certificates"],
 ])("without %s, no %s %s", async (permission, method, path, body) => {
   tokens[apiToken] = permissions.filter((held) => held !== permission);
   expect(await ask(method, path, body)).toMatchObject({ status: 403, errors: [{ code: 10000 }] });
@@ -53,13 +52,11 @@ test.each<[permission: string, method: string, path: string, body?: object]>([
   expect((await ask(method, path, body)).status).toBe(200);
 });
 
-test("no request without a token or with a wrong one, no unknown route, zone or setting, no body that is not JSON", async () => {
+test("no request without a token or with a wrong one, no unknown route or zone, no body that is not JSON", async () => {
   expect(await ask("GET", "Z", undefined, null)).toMatchObject({ status: 400, errors: [{ code: 9106 }] });
   expect(await ask("GET", "Z", undefined, "x".repeat(40))).toMatchObject({ status: 401, errors: [{ code: 1000 }] });
   expect(await refused("GET", "/nowhere")).toMatch(/^404 7000/);
   expect(await refused("GET", "/zones/0123456789abcdef0123456789abcdef")).toMatch(/^404 7003/);
-  expect(await refused("GET", "Z/settings/nothing")).toMatch(/^404/);
-  expect(await refused("PATCH", "Z/settings/ssl", { value: "very" })).toMatch(/^400/);
   expect(await refused("POST", "Z/dns_records", "{")).toMatch(/^400 6007/);
 });
 
@@ -235,7 +232,7 @@ describe("the fake plugin's client", () => {
     ["rejects a success that is no JSON", { status: 200, body: "<html>" }, 1, /failed to parse .*<html>/],
   ])("%s", async (_, fault, requests, says) => {
     api.faults.push({ ...fault, times: 99 });
-    const failure = await call("GET", `zones/${api.zone.id}/settings/ssl`).catch((error: unknown) => error);
+    const failure = await call("GET", `zones/${api.zone.id}`).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(ApiError);
     expect(String(failure)).toMatch(says);
     expect(api.requests).toHaveLength(requests);

@@ -100,24 +100,21 @@ describe("order", () => {
   test.each([
     ["ip", "140.82.112.7", "403 ip a", "error code: 1006"],
     ["ip_range", "140.82.112.0/24", "403 ipRange a", "error code: 1006"],
-    ["country", "DE", "403 country a", "error code: 1009"],
-    ["asn", "AS36459", "403 asn a", "error code: 1005"],
-    ["asn", "AS1", "forward", undefined],
+    ["ip", "140.82.112.8", "forward", undefined],
   ])("an IP Access rule for %s %s: %s", (target, value, expected, body) => {
     const access_rules = [{ id: "a", notes: "", mode: "block", configuration: { target, value } }];
-    const from = { country: "DE", asn: "AS36459" };
-    expect(said(zone("pro", [], { access_rules }), from)).toBe(expected);
-    expect(decide(zone("pro", [], { access_rules }), { ...delivery, ...from }).answer?.body).toBe(body);
+    expect(said(zone("pro", [], { access_rules }))).toBe(expected);
+    expect(decide(zone("pro", [], { access_rules }), delivery).answer?.body).toBe(body);
     const allow = { id: "b", notes: "", mode: "whitelist", configuration: { target: "ip", value: "140.82.112.7" } };
     // An Allow lets an unsigned request past every rule: why pushgate has none.
     const allowed = zone("pro", [rest], { access_rules: [...access_rules, allow] });
-    expect(said(allowed, { ...from, headers: {} })).toBe("forward");
+    expect(said(allowed, { headers: {} })).toBe("forward");
   });
 });
 
-test("port, TLS, integrity check and security level come from their rules, for this hostname alone", () => {
+test("port, TLS and integrity check come from their rules, for this hostname alone", () => {
   const port = { origin: { port: 8443 } };
-  const config = { ssl: "strict", bic: false, securityLevel: "essentially_off" };
+  const config = { ssl: "strict", bic: false };
   const state = zoneFromDeclarations(
     [
       ruleset("http_request_origin", { ref: "p", action: "route", expression: here, actionParameters: port }),
@@ -126,7 +123,7 @@ test("port, TLS, integrity check and security level come from their rules, for t
     zone("free", []),
   );
   expect(decide(state, delivery).origin).toMatchObject({ port: 8443, ssl: "strict" });
-  expect(said(state, { headers: {}, threat: true })).toBe("forward");
+  expect(said(state, { headers: {} })).toBe("forward");
   state.dns_records.push({ ...state.dns_records[0]!, name: "www.example.org" });
   const other = { host: "www.example.org" };
   expect(decide(state, { ...delivery, ...other }).origin).toMatchObject({ port: 443, ssl: "full" });
