@@ -81,7 +81,6 @@ describe("a program of Cloudflare resources", { timeout: patience }, () => {
       ...{ ruleset: "current", phases: ["http_ratelimit"], products: ["bic"] },
     });
     expect(api.zone.dns_records).toMatchObject([{ name: "hooks.example.org", content: "203.0.113.10", proxied: true }]);
-    expect(api.zone.settings.ssl).toBe("strict");
     expect(api.zone.origin_certificates).toHaveLength(1);
     expect(api.zone.origin_pulls.hostnames).toMatchObject([{ hostname: "hooks.example.org", enabled: true }]);
     expect(await stack.stateText()).not.toContain(JSON.stringify(privateKey).slice(1, -1));
@@ -145,13 +144,12 @@ describe("a program of Cloudflare resources", { timeout: patience }, () => {
     expect(sent.map(({ method, status }) => `${method} ${status}`)).toEqual(["POST 429", "POST 200", "DELETE 200"]);
   });
 
-  test("destroy removes what the API can delete, and keeps the settings", async () => {
+  test("destroy removes what the API can delete", async () => {
     await stack.pulumi("state", "unprotect", "--all", "--yes", "--stack", "test");
     const destroy = await stack.destroy();
     expect(destroy.code).toBe(0);
     expect(api.zone).toMatchObject({ rulesets: [], dns_records: [], origin_certificates: [] });
     expect(api.zone.origin_pulls).toMatchObject({ hostnames: [], hostname_certificates: [] });
-    expect(api.zone.settings.ssl).toBe("strict");
   });
 
   test("preview rejects a malformed token before it sends a request", async () => {

@@ -105,7 +105,6 @@ export type Workspace = {
   readonly stackFile: string;
   up(...flags: string[]): Promise<Run>;
   preview(...flags: string[]): Promise<Run>;
-  refresh(...flags: string[]): Promise<Run>;
   destroy(...flags: string[]): Promise<Run>;
   /** Adopts a live object: `import("cloudflare:index/ruleset:Ruleset", "custom", "zones/<zone>/<ruleset>")`. */
   import(type: string, name: string, id: string, ...flags: string[]): Promise<Run>;
@@ -302,7 +301,6 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     setSecrets,
     up: (...flags) => operate("up", "--yes", "--skip-preview", ...flags),
     preview: (...flags) => operate("preview", ...flags),
-    refresh: (...flags) => operate("refresh", "--yes", "--skip-preview", ...flags),
     destroy: (...flags) => operate("destroy", "--yes", "--skip-preview", ...flags),
     import: (type, name, id, ...flags) =>
       operate("import", type, name, id, "--yes", "--skip-preview", "--generate-code=false", ...flags),

@@ -1,9 +1,7 @@
-/** Configurations that the program rejects before it connects to a host or to Cloudflare, and what the user reads. */
+/** What the engine itself rejects, and what the user reads: secrets of another stack, another passphrase, an old engine. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { apiToken } from "../fakes/cloudflare/api.ts";
-import { secrets } from "../fixtures.ts";
 import { findEngine, noEngine, type Workspace, workspace } from "./engine.ts";
 import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
 
@@ -21,54 +19,10 @@ beforeEach(({ skip }) => {
   if (!engine) skip(noEngine);
 });
 
-/** `change` gets the stack file's text, which is written back afterwards. */
-async function rejectedWith(change: (text: string) => void, says: RegExp): Promise<void> {
-  const text = readFileSync(stack.stackFile, "utf8");
-  change(text);
-  const plain = await stack.up();
-  writeFileSync(stack.stackFile, text);
-  expect(plain.code).toBe(1);
-  expect(plain.stdout).toMatch(says);
-  for (const secret of [...Object.values(secrets.site), apiToken]) expect(plain.stdout).not.toContain(secret);
-  nothingWasRequested();
-}
-
 function nothingWasRequested(): void {
   expect(existsSync(all.ssh.log)).toBe(false);
   expect(all.api.requests).toEqual([]);
 }
-
-test.each<[string, Record<string, unknown>, RegExp]>([
-  [
-    "all hooks' secrets",
-    { "pushgate:secrets": secrets },
-    /pushgate:secrets is plain text\. .* pulumi config set --secret/,
-  ],
-  [
-    "Cloudflare's token",
-    { "cloudflare:apiToken": apiToken },
-    /cloudflare:apiToken is plain text\. .* pulumi config set --secret cloudflare:/,
-  ],
-])("up rejects plain text for %s", async (_, change, says) => {
-  await rejectedWith(() => stack.configure(change), says);
-});
-
-test("up rejects one plain text secret beside encrypted ones", async () => {
-  const says = /pushgate:secrets\.site\.previous is plain text beside encrypted secrets\. Make a new secret/;
-  await rejectedWith((text) => {
-    const mixed = text.replace(/(previous:)\s+secure: .*/, `$1 ${secrets.site.previous}`);
-    expect(mixed).not.toBe(text);
-    writeFileSync(stack.stackFile, mixed);
-  }, says);
-});
-
-test("up reports all values of a wrong type at once", async () => {
-  const change = { "pushgate:zone": ["example.org"], "pushgate:hosts": "web1", "pushgate:limits": [1] };
-  await rejectedWith(
-    () => stack.configure(change),
-    /3 faults in the stack configuration[\s\S]*hosts is "web1"\. Use a list/,
-  );
-});
 
 test("the engine rejects a secret of another stack before it starts the program, and npx pushgate names its key", async () => {
   const other = await all.again();

@@ -15,7 +15,7 @@ import type { ZoneState } from "./zone.ts";
 
 /** The permissions that pushgate's token needs; `Write` includes `Read`. */
 export const permissions = [
-  ...["Zone Read", "Zone Settings Write", "DNS Write", "Zone WAF Write", "Config Rules Write", "Origin Rules Write"],
+  ...["Zone Read", "DNS Write", "Zone WAF Write", "Config Rules Write", "Origin Rules Write"],
   ...["Bot Management Write", "SSL and Certificates Write"],
 ] as const;
 

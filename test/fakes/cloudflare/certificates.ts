@@ -50,58 +50,49 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     );
 
   // Functions, so that a test may replace the zone's lists.
-  type Held = () => ClientCertificate[];
-  const hostnameCertificates: Held = () => zone.origin_pulls.hostname_certificates;
-  const zoneCertificates: Held = () => zone.origin_pulls.certificates;
+  const held = (): ClientCertificate[] => zone.origin_pulls.hostname_certificates;
   const shown = ({ private_key: _, ...rest }: ClientCertificate): Fields => rest;
 
-  function upload(into: Held, most: number): (call: Call) => Reply {
-    return ({ body }) => {
-      const { certificate, private_key } = body;
-      let leaf: X509Certificate;
-      let fits = false;
-      try {
-        leaf = new X509Certificate(String(certificate));
-        fits = leaf.checkPrivateKey(createPrivateKey(String(private_key)));
-      } catch {
-        throw new Refusal(400, 1400, "Unable to decode the certificate or its private key: PEM is needed");
-      }
-      if (leaf.ca || leaf.issuer === leaf.subject) throw new Refusal(400, 1412, "missing leaf certificate");
-      if (!fits) throw new Refusal(400, 1414, "The private key does not match the certificate");
-      if (into().length >= most) throw new Refusal(400, 1405, `at most ${most} certificates are allowed`);
-      const stored: ClientCertificate = {
-        id: idOf(leaf.fingerprint256, into().length, Date.now()),
-        certificate: String(certificate),
-        private_key: String(private_key),
-        issuer: leaf.issuer,
-        signature: "ECDSAWithSHA256",
-        serial_number: BigInt(`0x${leaf.serialNumber}`).toString(),
-        expires_on: new Date(leaf.validTo).toISOString().replace(".000Z", "Z"),
-        uploaded_on: now(),
-        status: "active",
-      };
-      into().push(stored);
-      // The real Cloudflare takes minutes to deploy it.
-      return { result: { ...shown(stored), status: "pending_deployment" } };
+  function upload({ body }: Call): Reply {
+    const { certificate, private_key } = body;
+    let leaf: X509Certificate;
+    let fits = false;
+    try {
+      leaf = new X509Certificate(String(certificate));
+      fits = leaf.checkPrivateKey(createPrivateKey(String(private_key)));
+    } catch {
+      throw new Refusal(400, 1400, "Unable to decode the certificate or its private key: PEM is needed");
+    }
+    if (leaf.ca || leaf.issuer === leaf.subject) throw new Refusal(400, 1412, "missing leaf certificate");
+    if (!fits) throw new Refusal(400, 1414, "The private key does not match the certificate");
+    if (held().length >= hostnameCertificatesPerZone)
+      throw new Refusal(400, 1405, `at most ${hostnameCertificatesPerZone} certificates are allowed`);
+    const stored: ClientCertificate = {
+      id: idOf(leaf.fingerprint256, held().length, Date.now()),
+      certificate: String(certificate),
+      private_key: String(private_key),
+      issuer: leaf.issuer,
+      signature: "ECDSAWithSHA256",
+      serial_number: BigInt(`0x${leaf.serialNumber}`).toString(),
+      expires_on: new Date(leaf.validTo).toISOString().replace(".000Z", "Z"),
+      uploaded_on: now(),
+      status: "active",
     };
+    held().push(stored);
+    // The real Cloudflare takes minutes to deploy it.
+    return { result: { ...shown(stored), status: "pending_deployment" } };
   }
 
   /** Certificates that were deleted. Cloudflare goes on to return them; none can be associated. */
   const deleted = new Map<string, ClientCertificate>();
-  const one = (of: Held, { params }: Call, andDeleted = false): ClientCertificate =>
-    found(
-      of().find(({ id }) => id === params.id) ?? (andDeleted ? deleted.get(params.id ?? "") : undefined),
-      1401,
-      "certificate not found",
-    );
+  const one = ({ params }: Call): ClientCertificate =>
+    found(held().find(({ id }) => id === params.id) ?? deleted.get(params.id ?? ""), 1401, "certificate not found");
 
-  function drop(from: Held): (call: Call) => Reply {
-    return (call) => {
-      const gone = one(from, call, true);
-      if (!deleted.has(gone.id)) from().splice(from().indexOf(gone), 1);
-      deleted.set(gone.id, { ...gone, status: "deleted" });
-      return { result: { ...shown(gone), status: "pending_deletion" } };
-    };
+  function drop(call: Call): Reply {
+    const gone = one(call);
+    if (!deleted.has(gone.id)) held().splice(held().indexOf(gone), 1);
+    deleted.set(gone.id, { ...gone, status: "deleted" });
+    return { result: { ...shown(gone), status: "pending_deletion" } };
   }
 
   /** Associations that were removed. Cloudflare goes on to return them; they are no part of what the zone does. */
@@ -112,7 +103,7 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     if (given.length === 0) throw new Refusal(400, 1430, "config: at least one hostname is needed");
     for (const { hostname, cert_id, enabled } of given) {
       if (!inZone(String(hostname))) throw new Refusal(400, 1431, `hostname ${hostname} is not in this zone`);
-      if (enabled !== null && !hostnameCertificates().some(({ id }) => id === cert_id))
+      if (enabled !== null && !held().some(({ id }) => id === cert_id))
         throw new Refusal(400, 1432, `certificate ${cert_id} was not found`);
     }
     const result = given.map(({ hostname, cert_id, enabled }) => {
@@ -138,7 +129,6 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
 
   const SSL = "SSL and Certificates";
   const O = "/zones/:zone/origin_tls_client_auth";
-  const list = (of: Held) => () => ({ result: of().map(shown) });
   return [
     ["POST", "/certificates", `${SSL} Write`, signOrigin],
     [
@@ -172,27 +162,11 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
         return { result: { id: gone.id, revoked_at: now() } };
       },
     ],
-    ["GET", `${O}/settings`, `${SSL} Read`, () => ({ result: { enabled: zone.origin_pulls.enabled } })],
-    [
-      "PUT",
-      `${O}/settings`,
-      `${SSL} Write`,
-      ({ body }) => {
-        if (typeof body.enabled !== "boolean") throw new Refusal(400, 1440, "enabled: true or false is needed");
-        zone.origin_pulls.enabled = body.enabled;
-        return { result: { enabled: zone.origin_pulls.enabled } };
-      },
-    ],
     ["PUT", `${O}/hostnames`, `${SSL} Write`, associate],
-    ["GET", `${O}/hostnames/certificates`, `${SSL} Read`, list(hostnameCertificates)],
-    ["POST", `${O}/hostnames/certificates`, `${SSL} Write`, upload(hostnameCertificates, hostnameCertificatesPerZone)],
-    [
-      "GET",
-      `${O}/hostnames/certificates/:id`,
-      `${SSL} Read`,
-      (call) => ({ result: shown(one(hostnameCertificates, call, true)) }),
-    ],
-    ["DELETE", `${O}/hostnames/certificates/:id`, `${SSL} Write`, drop(hostnameCertificates)],
+    ["GET", `${O}/hostnames/certificates`, `${SSL} Read`, () => ({ result: held().map(shown) })],
+    ["POST", `${O}/hostnames/certificates`, `${SSL} Write`, upload],
+    ["GET", `${O}/hostnames/certificates/:id`, `${SSL} Read`, (call) => ({ result: shown(one(call)) })],
+    ["DELETE", `${O}/hostnames/certificates/:id`, `${SSL} Write`, drop],
     [
       "GET",
       `${O}/hostnames/:hostname`,
@@ -200,14 +174,10 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       ({ params }) => {
         const kept = zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname);
         const result = found(kept ?? removed.get(params.hostname ?? ""), 1433, "hostname not found");
-        const isHeld = hostnameCertificates().some(({ id }) => id === result.cert_id);
+        const isHeld = held().some(({ id }) => id === result.cert_id);
         const isDeleted = !isHeld && deleted.has(String(result.cert_id));
         return { result: { ...result, ...(isDeleted && { cert_status: "deleted" }) } };
       },
     ],
-    ["GET", O, `${SSL} Read`, list(zoneCertificates)],
-    ["POST", O, `${SSL} Write`, upload(zoneCertificates, 50)],
-    ["GET", `${O}/:id`, `${SSL} Read`, (call) => ({ result: shown(one(zoneCertificates, call)) })],
-    ["DELETE", `${O}/:id`, `${SSL} Write`, drop(zoneCertificates)],
   ];
 }

@@ -16,13 +16,9 @@ export type OriginOptions = {
   readonly edgeSource: { readonly v4?: string; readonly v6?: string };
   /** The real address behind a record's content; the content itself if left out. */
   readonly resolveOrigin?: (record: DnsRecord, port: number) => { address: string; port: number };
-  /** The client certificate that all zones without one of their own share while `tls_client_auth` is on. */
-  readonly sharedClient?: Pair;
   /** Milliseconds until 522 and 524; the real Cloudflare waits about 19 s and 100 s. */
   readonly connectTimeout?: number;
   readonly responseTimeout?: number;
-  /** Keep connections to the origin, as the real Cloudflare does. Off by default: a kept one outlives a change of the origin's firewall. */
-  readonly keepAlive?: boolean;
 };
 
 /** Hop-by-hop headers, and those that Cloudflare writes itself. */
@@ -31,14 +27,6 @@ const notForwarded =
 
 export const pairs = (raw: readonly string[]): [string, string][] =>
   raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] ?? ""]] : []) as [string, string][]);
-
-export type Agents = { readonly plain: http.Agent; readonly tls: https.Agent };
-
-/** No session is resumed: a resumed one would skip the check of the origin's certificate. */
-export const newAgents = (keepAlive: boolean): Agents => ({
-  plain: new http.Agent({ keepAlive }),
-  tls: new https.Agent({ keepAlive, maxCachedSessions: 0 }),
-});
 
 export type Contact = { where: { address: string; port: number }; secure: boolean; connect: https.RequestOptions };
 
@@ -51,7 +39,7 @@ export function contact(options: OriginOptions, { origin }: Verdict, source: str
   const localAddress = isIPv6(where.address) ? edgeSource.v6 : edgeSource.v4;
   const connect = { host: where.address, port: where.port, ...(localAddress ? { localAddress } : {}) };
   if (!origin.secure) return { where, secure: false, connect };
-  const client = clientCertificate(zone, record.name, options.sharedClient);
+  const client = clientCertificate(zone, record.name);
   const strict = origin.ssl === "strict" || origin.ssl === "origin_pull";
   const trust = {
     servername: record.name,
@@ -65,18 +53,10 @@ export function contact(options: OriginOptions, { origin }: Verdict, source: str
   };
 }
 
-/** The hostname's own certificate comes first; a hostname that is switched off presents none, whatever the zone has. */
-function clientCertificate(
-  { origin_pulls: pulls, settings }: ZoneState,
-  name: string,
-  shared?: Pair,
-): Pair | undefined {
-  const asPair = (found?: { certificate: string; private_key: string }): Pair | undefined =>
-    found && { certificate: found.certificate, key: found.private_key };
-  const own = pulls.hostnames.find(({ hostname }) => hostname === name);
-  if (own) return own.enabled ? asPair(pulls.hostname_certificates.find(({ id }) => id === own.cert_id)) : undefined;
-  if (pulls.enabled && pulls.certificates.length > 0) return asPair(pulls.certificates.at(-1));
-  return settings.tls_client_auth === "on" ? shared : undefined;
+function clientCertificate({ origin_pulls: pulls }: ZoneState, name: string): Pair | undefined {
+  const own = pulls.hostnames.find(({ hostname, enabled }) => hostname === name && enabled);
+  const found = pulls.hostname_certificates.find(({ id }) => id === own?.cert_id);
+  return found && { certificate: found.certificate, key: found.private_key };
 }
 
 /** Exactly one CF-Connecting-IP, whatever the visitor sent; its X-Forwarded-For stays, with the visitor appended. */
@@ -110,13 +90,14 @@ export class OriginError extends Error {
 type Sent = { to: Contact; method: string; target: string; headers: [string, string][]; body: Buffer };
 
 /** The origin's answer; rejects with OriginError. */
-export function ask(sent: Sent, agents: Agents, options: OriginOptions): Promise<http.IncomingMessage> {
+export function ask(sent: Sent, options: OriginOptions): Promise<http.IncomingMessage> {
   const { to, method, target, headers, body } = sent;
   const length: [string, string][] = body.length > 0 || method === "POST" ? [["Content-Length", `${body.length}`]] : [];
   return new Promise((resolve, reject) => {
     const request = (to.secure ? https : http).request({
       ...to.connect,
-      agent: to.secure ? agents.tls : agents.plain,
+      // No session is resumed: a resumed one would skip the check of the origin's certificate.
+      agent: false,
       ...{ method, path: target, setHost: false, headers: [...headers, ...length].flat() },
     });
     let phase: "connect" | "handshake" | "request" = "connect";
@@ -131,7 +112,6 @@ export function ask(sent: Sent, agents: Agents, options: OriginOptions): Promise
       clearTimeout(connecting);
     };
     request.once("socket", (socket: Socket) => {
-      if (request.reusedSocket) return connected();
       socket.once("connect", () => {
         phase = "handshake";
         if (!to.secure) connected();
@@ -145,12 +125,9 @@ export function ask(sent: Sent, agents: Agents, options: OriginOptions): Promise
     request.once("error", (error: NodeJS.ErrnoException) => {
       clearTimeout(connecting);
       clearTimeout(waiting);
-      if (request.reusedSocket && ["ECONNRESET", "EPIPE"].includes(error.code ?? ""))
-        resolve(ask(sent, agents, options));
-      else
-        reject(
-          error instanceof OriginError ? error : new OriginError(statusOf(error, phase), error.code ?? error.message),
-        );
+      reject(
+        error instanceof OriginError ? error : new OriginError(statusOf(error, phase), error.code ?? error.message),
+      );
     });
     request.end(body);
   });

@@ -1,15 +1,14 @@
 /**
  * The fake Cloudflare as a server: it ends the visitor's TLS, has `decide` judge the request, and connects to the origin
  * as the zone says, from one of Cloudflare's addresses, with the client certificate of the hostname. The visitor's address
- * is that of its TCP connection. A body is read whole before the origin is contacted, so that the request can be sent
- * again if a kept connection turns out to be closed, as the real Cloudflare does.
+ * is that of its TCP connection. A body is read whole before the origin is contacted.
  */
 import { randomBytes } from "node:crypto";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { createAuthority } from "./authority.ts";
-import { ask, contact, forwarded, newAgents, OriginError, type OriginOptions, pairs } from "./contact.ts";
+import { ask, contact, forwarded, OriginError, type OriginOptions, pairs } from "./contact.ts";
 import { type Answer, originFault } from "./pages.ts";
 import { decide, type SecurityEvent, type Verdict } from "./plane.ts";
 import type { EdgeRequest } from "./request.ts";
@@ -21,8 +20,6 @@ export type Listen = { readonly host: string; readonly port: number; readonly tl
 export type EdgeOptions = OriginOptions & {
   /** Where visitors connect; port 0 takes a free one; TLS by default. */
   readonly listen: readonly Listen[];
-  /** What Cloudflare detects in a request: automated, attackLike, threat, score. */
-  readonly detect?: (request: EdgeRequest, body: Buffer) => Partial<EdgeRequest>;
 };
 
 /** One request, as Security Events and the access log would show it together. */
@@ -68,15 +65,17 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
   const { certificate: cert, key } = await authority.issue(zone.name, [zone.name, `*.${zone.name}`]);
   await authority.close();
   const events: EdgeEvent[] = [];
-  const agents = newAgents(options.keepAlive ?? false);
   const count = counters(zone);
 
   async function handle(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     const ray = newRay();
     const body = await bodyOf(request);
     const seen = visitorRequest(request);
-    const detected = { attackLike: body.includes("${jndi:"), ...options.detect?.(seen, body) };
-    const asked: EdgeRequest = { ...seen, ...detected, counted: (ref) => count(ref, seen.source) };
+    const asked: EdgeRequest = {
+      ...seen,
+      attackLike: body.includes("${jndi:"),
+      counted: (ref) => count(ref, seen.source),
+    };
     const verdict = decide(zone, asked);
     record(zone, asked, ray, verdict.events);
     const about = { ray, source: asked.source, host: asked.host, method: asked.method, target: asked.target };
@@ -95,7 +94,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     }
     const to = contact(options, verdict, asked.source);
     const sent = { to, method: asked.method, target: asked.target, headers: forwarded(request, asked, ray), body };
-    const got = await ask(sent, agents, options).catch((error: OriginError) => error);
+    const got = await ask(sent, options).catch((error: OriginError) => error);
     if (got instanceof OriginError) {
       log(got.status, { ...to.where, error: got.message });
       answer(originFault(got.status));
@@ -130,8 +129,6 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     certificate: authority.certificate,
     events,
     close: async () => {
-      agents.plain.destroy();
-      agents.tls.destroy();
       for (const server of servers) server.closeAllConnections();
       await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
     },

@@ -49,7 +49,6 @@ const functions: Readonly<
   len: { of: "Bytes", gives: "Int", run: (value) => Buffer.byteLength(value, "latin1") },
   lower: { of: "Bytes", gives: "Bytes", run: (value) => value.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) },
   starts_with: { of: "Bytes", gives: "Bool", text: true, run: (value, text) => value.startsWith(text) },
-  upper: { of: "Bytes", gives: "Bytes", run: (value) => value.replace(/[a-z]/g, (letter) => letter.toUpperCase()) },
 };
 
 const ordered = { eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">=" } as const;
@@ -208,7 +207,7 @@ class Parser extends Scanner {
   #operator(type: Type): { test: Test; absent: boolean } {
     this.space();
     const at = this.at;
-    const word = this.take(/(==|!=|<=|>=|<|>|~|[a-z_]+( wildcard\b)?)/y) ?? "";
+    const word = this.take(/(==|!=|<=|>=|<|>|~|[a-z_]+)/y) ?? "";
     const order = Object.entries(ordered).find(([name, sign]) => word === name || word === sign)?.[0];
     const name = order ?? (word === "~" ? "matches" : word);
     const wrong = () => this.fail(`unsupported operation for type ${type}`, word.length, at);
@@ -230,9 +229,6 @@ class Parser extends Scanner {
       return { test: (value) => (value as string).includes(text), absent: false };
     }
     if (name === "matches") return this.#pattern((text) => new RegExp(text, "s"));
-    const glob = (text: string) => text.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replace(/\*/g, ".*");
-    if (name === "wildcard") return this.#pattern((text) => new RegExp(`^${glob(text)}$`, "is"));
-    if (name === "strict wildcard") return this.#pattern((text) => new RegExp(`^${glob(text)}$`, "s"));
     return this.fail(word === "" ? "unrecognised input" : "expected an operator", word.length, at);
   }
 

@@ -21,11 +21,10 @@ export const hasIPv6 = Object.values(networkInterfaces()).some((all) => all?.som
 const originCa = await createAuthority("Origin CA");
 const stackCa = await createAuthority("stack CA");
 const anotherCa = await createAuthority("another");
-export const [origin, impostor, client, shared] = await Promise.all([
+export const [origin, impostor, client] = await Promise.all([
   originCa.issue(name, [name]),
   anotherCa.issue(name, [name]),
   stackCa.issue("pushgate"),
-  anotherCa.issue("shared by all zones"),
 ]);
 export const wrongName = await originCa.issue("www.example.org", ["www.example.org"]);
 await Promise.all([originCa.close(), stackCa.close(), anotherCa.close()]);
@@ -112,7 +111,7 @@ export async function start(zone: ZoneState, more: Partial<EdgeOptions> = {}): P
     ...(hasIPv6 ? [{ host: "::1", port: 0 }] : []),
   ];
   const usual = { zone, listen, originAuthorities: [originCa.certificate], edgeSource: { v4: edgeSource } };
-  const edge = await startEdge({ ...usual, sharedClient: shared, ...more });
+  const edge = await startEdge({ ...usual, ...more });
   return { ...edge, [Symbol.asyncDispose]: edge.close };
 }
 

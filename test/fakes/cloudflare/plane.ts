@@ -14,8 +14,6 @@ export type Source =
   | "dns"
   | "ip"
   | "ipRange"
-  | "country"
-  | "asn"
   | "firewallCustom"
   | "rateLimit"
   | "firewallManaged"
@@ -44,7 +42,6 @@ export type Verdict = {
   /** What Cloudflare itself answers; absent if forwarded. */
   readonly answer?: Answer;
   readonly origin: Origin;
-  readonly skipped: { readonly phases: readonly string[]; readonly products: readonly string[]; readonly by: string[] };
   /** As Security Events would show them: logged skips, then the decision. */
   readonly events: readonly SecurityEvent[];
 };
@@ -78,7 +75,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const secure = ssl === "origin_pull" || ((request.ssl ?? true) && (ssl === "full" || ssl === "strict"));
   const origin: Origin = { records, ssl, secure, port: ports.at(-1) ?? (secure ? 443 : 80) };
 
-  const skipped = { phases: [] as string[], products: [] as string[], by: [] as string[] };
+  const skipped = { phases: [] as string[], products: [] as string[] };
   const events: SecurityEvent[] = [];
   const refuse = (source: Source, ref: string, action: string, answer: Answer): Refusal => ({
     event: { source, ref, action },
@@ -92,7 +89,6 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
       if (action === "skip") {
         skipped.phases.push(...(parameters?.phases ?? []));
         skipped.products.push(...(parameters?.products ?? []));
-        skipped.by.push(ref);
         if (rule.logging?.enabled !== false) events.push({ source: "firewallCustom", ref, action });
         if (parameters?.ruleset === "current") return undefined;
       } else if (action === "log") events.push({ source: "firewallCustom", ref, action });
@@ -122,16 +118,9 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const bots = zone.bot_management;
   /** Pro and up, without the add-on. */
   const superBotFight = (): Refusal | undefined => {
-    const score = botScore(request);
-    const field = request.verifiedBot
-      ? "sbfm_verified_bots"
-      : score === 1
-        ? "sbfm_definitely_automated"
-        : score < 30
-          ? "sbfm_likely_automated"
-          : "";
+    const field = "sbfm_definitely_automated";
     const action = bots[field];
-    if (zone.plan === "free" || zone.plan === "enterprise-bots") return undefined;
+    if (zone.plan === "free" || zone.plan === "enterprise-bots" || botScore(request) > 1) return undefined;
     if (action === "block") return refuse("sbfm", field, action, blocked);
     return action === "managed_challenge" ? refuse("sbfm", field, action, challenge) : undefined;
   };
@@ -139,8 +128,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const access = accessRule(zone, request);
   const allowed = access?.mode === "whitelist";
   const refuseByAccess = ({ id, mode, configuration: { target } }: AccessRule): Refusal => {
-    const { source, code } = accessTargets[target]!;
-    return refuse(source, id, mode, mode === "block" ? coded(403, code) : challenge);
+    return refuse(target === "ip_range" ? "ipRange" : "ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
   };
   const inPhase = (phase: string, run: () => Refusal | undefined) =>
     skipped.phases.includes(phase) ? undefined : run();
@@ -152,7 +140,6 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const lockdown = zone.lockdowns.find(({ prefix }) => `${request.host.toLowerCase()}${path}`.startsWith(prefix));
   const lockedOut = lockdown !== undefined && !lockdown.addresses.some((each) => within(each, request.source));
   const underAttack = settings.security_level === "under_attack";
-  const level = !["off", "essentially_off"].includes(String(settings.security_level));
 
   const refusal =
     (records.length === 0 ? refuse("dns", "no proxied record", "block", coded(409, 1001)) : undefined) ??
@@ -165,7 +152,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
           request.attackLike ? refuse("firewallManaged", "managed_free", "block", blocked) : undefined,
         )) ??
     (allowed ? undefined : inPhase("http_request_sbfm", superBotFight)) ??
-    (zone.plan === "free" && bots.fight_mode === true && isAutomated(request) && !request.verifiedBot
+    (zone.plan === "free" && bots.fight_mode === true && isAutomated(request)
       ? refuse("botFight", "bot_fight_mode", "managed_challenge", challenge)
       : undefined) ??
     product("zoneLockdown", lockedOut, () => refuse("zoneLockdown", "lockdown", "block", coded(403, 1106))) ??
@@ -173,13 +160,13 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
     product("bic", settings.browser_check === "on" && oddUserAgent(userAgent), () =>
       refuse("bic", "bic", "block", coded(403, 1010)),
     ) ??
-    product("securityLevel", underAttack || (level && (request.threat ?? false)), () =>
+    product("securityLevel", underAttack, () =>
       refuse("securityLevel", String(settings.security_level), "managed_challenge", challenge),
     );
-  if (refusal === undefined) return { action: "forward", origin, skipped, events };
+  if (refusal === undefined) return { action: "forward", origin, events };
   const { event, answer } = refusal;
   const action = event.action === "block" ? "block" : "challenge";
-  return { action, decidedBy: event, answer, origin, skipped, events: [...events, event] };
+  return { action, decidedBy: event, answer, origin, events: [...events, event] };
 }
 
 /** What Browser Integrity Check rejects: no user agent, or that of a library that spammers use. */
@@ -190,20 +177,9 @@ function within(literal: string, source: string): boolean {
   return typeof set === "function" && set(source);
 }
 
-/** By the rule's target: the source of the event, and the number of the page. */
-const accessTargets: Readonly<Record<string, { readonly source: Source; readonly code: number }>> = {
-  ip: { source: "ip", code: 1006 },
-  ip6: { source: "ip", code: 1006 },
-  ip_range: { source: "ipRange", code: 1006 },
-  country: { source: "country", code: 1009 },
-  asn: { source: "asn", code: 1005 },
-};
-
 /** An Allow beats a Block, whatever their order. */
-function accessRule({ access_rules: rules }: ZoneState, { source, country, asn }: EdgeRequest): AccessRule | undefined {
-  const matching = rules.filter(({ configuration: { target, value } }) =>
-    target === "country" ? value === country : target === "asn" ? value === asn : within(value, source),
-  );
+function accessRule({ access_rules: rules }: ZoneState, { source }: EdgeRequest): AccessRule | undefined {
+  const matching = rules.filter(({ configuration: { value } }) => within(value, source));
   const by = (mode: string) => matching.find((rule) => rule.mode === mode);
   return by("whitelist") ?? by("block") ?? matching[0];
 }

@@ -1,9 +1,9 @@
-/** The fake API's endpoints for the zone itself: the zone, DNS, bots, settings, access rules. */
+/** The fake API's endpoints for the zone itself: the zone, DNS, and bots. */
 import { isIPv4, isIPv6 } from "node:net";
 import type { Plan } from "../../../infra/config/settings.ts";
 import { networks, v4, v6 } from "../../../infra/networks.ts";
 import { type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
-import { type AccessRule, type DnsRecord, idOf, withoutNulls, type ZoneState } from "./zone.ts";
+import { type DnsRecord, idOf, withoutNulls, type ZoneState } from "./zone.ts";
 
 const planNames: Record<Plan, [legacyId: string, name: string]> = {
   free: ["free", "Free Website"],
@@ -30,12 +30,6 @@ const newId = (): string => idOf(++made, Date.now());
 
 export function zoneRoutes(zone: ZoneState): Route[] {
   const Z = "/zones/:zone";
-  const setting = (id: string): Fields => ({
-    id,
-    value: found(zone.settings[id], 1006, `Unrecognized zone setting name ${id}`),
-    editable: true,
-    modified_on: null,
-  });
   return [
     [
       "GET",
@@ -53,38 +47,11 @@ export function zoneRoutes(zone: ZoneState): Route[] {
         return { result: { etag: idOf(cidrs), ipv4_cidrs: v4(cidrs), ipv6_cidrs: v6(cidrs) } };
       },
     ],
-    ["GET", `${Z}/settings`, "Zone Settings Read", () => ({ result: Object.keys(zone.settings).map(setting) })],
-    ["GET", `${Z}/settings/:id`, "Zone Settings Read", ({ params }) => ({ result: setting(params.id ?? "") })],
-    [
-      "PATCH",
-      `${Z}/settings/:id`,
-      "Zone Settings Write",
-      ({ params: { id = "" }, body }) => {
-        setting(id);
-        const values = settingValues[id];
-        if (!values?.includes(String(body.value)))
-          throw new Refusal(400, 1007, `Invalid value for zone setting ${id}: one of ${values?.join(", ")}`);
-        zone.settings[id] = body.value;
-        return { result: { ...setting(id), modified_on: now() } };
-      },
-    ],
     ["GET", `${Z}/bot_management`, "Bot Management Read", () => ({ result: zone.bot_management })],
     ["PUT", `${Z}/bot_management`, "Bot Management Write", ({ body }) => putBots(zone, withoutNulls(body) as Fields)],
     ...dnsRoutes(zone),
-    ...accessRoutes(zone),
   ];
 }
-
-const onOff = ["on", "off"];
-const settingValues: Readonly<Record<string, readonly string[]>> = {
-  always_use_https: onOff,
-  browser_check: onOff,
-  min_tls_version: ["1.0", "1.1", "1.2", "1.3"],
-  security_level: ["off", "essentially_off", "low", "medium", "high", "under_attack"],
-  ssl: ["off", "flexible", "full", "strict", "origin_pull"],
-  tls_1_3: ["on", "off", "zrt"],
-  tls_client_auth: onOff,
-};
 
 const everywhere = [
   "ai_bots_protection",
@@ -170,9 +137,8 @@ function dnsRoutes(zone: ZoneState): Route[] {
       R,
       "DNS Read",
       ({ query }) => {
-        const wanted = (field: "name" | "type" | "content") => query.get(field) ?? query.get(`${field}.exact`);
         const matching = zone.dns_records.filter((record) =>
-          (["name", "type", "content"] as const).every((field) => [null, record[field]].includes(wanted(field))),
+          (["name", "type", "content"] as const).every((field) => [null, record[field]].includes(query.get(field))),
         );
         return paged(matching, query);
       },
@@ -180,7 +146,6 @@ function dnsRoutes(zone: ZoneState): Route[] {
     ["POST", R, "DNS Write", ({ body }) => write(body)],
     ["GET", `${R}/:id`, "DNS Read", (call) => ({ result: byId(call) })],
     ["PUT", `${R}/:id`, "DNS Write", (call) => write(call.body, byId(call))],
-    ["PATCH", `${R}/:id`, "DNS Write", (call) => write({ ...byId(call), ...call.body }, byId(call))],
     [
       "DELETE",
       `${R}/:id`,
@@ -188,62 +153,6 @@ function dnsRoutes(zone: ZoneState): Route[] {
       (call) => {
         const gone = byId(call);
         zone.dns_records.splice(zone.dns_records.indexOf(gone), 1);
-        return { result: { id: gone.id } };
-      },
-    ],
-  ];
-}
-
-const modes = ["whitelist", "block", "challenge", "managed_challenge", "js_challenge"];
-
-function accessRoutes(zone: ZoneState): Route[] {
-  const R = "/zones/:zone/firewall/access_rules/rules";
-  const byId = ({ params }: Call) =>
-    found(
-      zone.access_rules.find(({ id }) => id === params.id),
-      10001,
-      "firewallaccessrules.api.not_found",
-    );
-  function check(rule: AccessRule): AccessRule {
-    const { mode, configuration } = rule;
-    const bits = Number(configuration?.value?.split("/")[1] ?? -1);
-    const sizes = isIPv4(configuration?.value?.split("/")[0] ?? "") ? [16, 24] : [32, 48, 64];
-    if (!modes.includes(mode)) throw new Refusal(400, 10009, "firewallaccessrules.api.invalid_mode");
-    if (configuration?.target === "ip_range" && !sizes.includes(bits))
-      throw new Refusal(400, 10002, "firewallaccessrules.api.invalid_ip_range");
-    return rule;
-  }
-  const shown = (rule: AccessRule): Fields => ({
-    ...rule,
-    allowed_modes: modes,
-    scope: { id: zone.id, email: null, type: "zone" },
-  });
-  return [
-    ["GET", R, "Firewall Services Read", ({ query }) => paged(zone.access_rules.map(shown), query, 20)],
-    ["GET", `${R}/:id`, "Firewall Services Read", (call) => ({ result: shown(byId(call)) })],
-    [
-      "POST",
-      R,
-      "Firewall Services Write",
-      ({ body }) => {
-        const rule = check({ notes: "", ...body, id: newId() } as unknown as AccessRule);
-        zone.access_rules.push(rule);
-        return { result: shown(rule) };
-      },
-    ],
-    [
-      "PATCH",
-      `${R}/:id`,
-      "Firewall Services Write",
-      (call) => ({ result: shown(Object.assign(byId(call), check({ ...byId(call), ...call.body }))) }),
-    ],
-    [
-      "DELETE",
-      `${R}/:id`,
-      "Firewall Services Write",
-      (call) => {
-        const gone = byId(call);
-        zone.access_rules = zone.access_rules.filter((kept) => kept !== gone);
         return { result: { id: gone.id } };
       },
     ],

@@ -21,14 +21,8 @@ export type EdgeRequest = {
   readonly automated?: boolean;
   /** 1 (certainly a bot) to 99. Left out: 1 for an automated client, else 90. */
   readonly score?: number;
-  readonly verifiedBot?: boolean;
   /** The body trips the managed WAF rules, as a diff in a commit message may. The data plane sees Log4j's lookup. */
   readonly attackLike?: boolean;
-  /** Of the source, as IP Access rules name them: "DE", "AS36459". */
-  readonly country?: string;
-  readonly asn?: string;
-  /** The source's reputation trips the security level. */
-  readonly threat?: boolean;
   /** Requests this source has made in a rate rule's current period, this one included. */
   readonly counted?: (ref: string) => number;
 };
@@ -88,7 +82,6 @@ export type Field = {
 };
 
 const withBots = { plans: ["enterprise-bots"], words: "a Bot Management plan" } as const;
-const header = (name: string): Field => ({ type: "Bytes", read: (r) => headerValues(r, name)[0] ?? "" });
 const uri = (r: EdgeRequest): string => {
   const [path, query] = split(r.target);
   return normalisedPath(path) + (query === "" ? "" : `?${query}`);
@@ -97,9 +90,7 @@ const uri = (r: EdgeRequest): string => {
 export const fields: Readonly<Record<string, Field>> = {
   ssl: { type: "Bool", read: (r) => r.ssl ?? true },
   "http.host": { type: "Bytes", read: (r) => r.host.toLowerCase() },
-  "http.cookie": header("cookie"),
-  "http.referer": header("referer"),
-  "http.user_agent": header("user-agent"),
+  "http.user_agent": { type: "Bytes", read: (r) => headerValues(r, "user-agent")[0] ?? "" },
   "http.request.method": { type: "Bytes", read: (r) => r.method },
   "http.request.uri": { type: "Bytes", read: uri },
   "http.request.uri.path": { type: "Bytes", read: (r) => normalisedPath(split(r.target)[0]) },
@@ -108,7 +99,6 @@ export const fields: Readonly<Record<string, Field>> = {
     type: "Bytes",
     read: (r) => `${r.ssl === false ? "http" : "https"}://${r.host.toLowerCase()}${uri(r)}`,
   },
-  "raw.http.request.uri.path": { type: "Bytes", read: (r) => split(r.target)[0] },
   "http.request.headers": {
     type: "Map<Array<Bytes>>",
     read: (r) =>
@@ -119,8 +109,8 @@ export const fields: Readonly<Record<string, Field>> = {
     read: (r) => Object.keys(r.headers).map((name) => name.toLowerCase()),
   },
   "ip.src": { type: "Ip", read: (r) => r.source },
-  "cf.client.bot": { type: "Bool", read: (r) => r.verifiedBot ?? false },
+  "cf.client.bot": { type: "Bool", read: () => false },
   "cf.bot_management.score": { type: "Int", read: botScore, needs: withBots },
-  "cf.bot_management.verified_bot": { type: "Bool", read: (r) => r.verifiedBot ?? false, needs: withBots },
+  "cf.bot_management.verified_bot": { type: "Bool", read: () => false, needs: withBots },
   "cf.zone.name": { type: "Bytes", read: (_, zone) => zone },
 };

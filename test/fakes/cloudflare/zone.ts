@@ -79,8 +79,6 @@ export type ZoneState = {
   /** What Cloudflare presents to visitors. */
   certificate_packs: { id: string; type: string; status: string; hosts: string[] }[];
   origin_pulls: {
-    enabled: boolean;
-    certificates: ClientCertificate[];
     hostname_certificates: ClientCertificate[];
     hostnames: { hostname: string; cert_id: string; enabled: boolean; [other: string]: unknown }[];
   };
@@ -125,12 +123,8 @@ export function emptyZone(name: string, plan: Plan): ZoneState {
     },
     settings: {
       ssl: "full",
-      min_tls_version: "1.0",
-      tls_1_3: "on",
-      always_use_https: "off",
       browser_check: "on",
       security_level: "medium",
-      tls_client_auth: "off",
     },
     access_rules: [],
     user_agent_blocks: [],
@@ -139,7 +133,7 @@ export function emptyZone(name: string, plan: Plan): ZoneState {
     certificate_packs: [
       { id: idOf("universal", name), type: "universal", status: "active", hosts: [name, `*.${name}`] },
     ],
-    origin_pulls: { enabled: false, certificates: [], hostname_certificates: [], hostnames: [] },
+    origin_pulls: { hostname_certificates: [], hostnames: [] },
   };
 }
 
@@ -213,29 +207,16 @@ export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneS
         break;
       }
       case "DnsRecord":
-      case "Record":
         zone.dns_records.push({ ...(declared as unknown as DnsRecord), id });
         break;
       case "BotManagement":
         Object.assign(zone.bot_management, declared);
-        break;
-      case "ZoneSetting":
-        zone.settings[declared.setting_id as unknown as string] = declared.value;
-        break;
-      case "AccessRule":
-        zone.access_rules.push({ ...(declared as unknown as AccessRule), id, notes: declared.notes ?? "" });
         break;
       case "AuthenticatedOriginPulls":
         zone.origin_pulls.hostnames.push(...((declared.configs ?? []) as ZoneState["origin_pulls"]["hostnames"]));
         break;
       case "AuthenticatedOriginPullsHostnameCertificate":
         zone.origin_pulls.hostname_certificates.push({ ...(declared as unknown as ClientCertificate), id });
-        break;
-      case "AuthenticatedOriginPullsCertificate":
-        zone.origin_pulls.certificates.push({ ...(declared as unknown as ClientCertificate), id });
-        break;
-      case "AuthenticatedOriginPullsSettings":
-        zone.origin_pulls.enabled = (declared.enabled as unknown) === true;
         break;
       default:
     }

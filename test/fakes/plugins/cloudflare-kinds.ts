@@ -30,7 +30,6 @@ const zonePath = (kind: string) => (props: Props) => `zones/${props.zoneId}/${ki
 const records = zonePath("dns_records");
 export const rulesets = zonePath("rulesets");
 export const bots = zonePath("bot_management");
-const settings = zonePath("settings");
 export const pulls = zonePath("origin_tls_client_auth/hostnames");
 
 export const botFields = [
@@ -41,8 +40,6 @@ export const botFields = [
 const putBots = (inputs: Props) => object(call("PUT", bots(inputs), without(inputs, "zoneId", ...neverSent)));
 /** The real provider has these properties and never sends them. */
 const neverSent = ["cfRobotsVariant", "contentBotsProtection"];
-const patchSetting = (inputs: Props) =>
-  object(call("PATCH", `${settings(inputs)}/${inputs.settingId}`, { value: inputs.value }));
 
 /** The API has a list, the provider one hostname. The provider copies each field but the configuration. */
 const pullOutputs = (answer: unknown): Props => without(answer as Props, "id", "privateKey", "configs");
@@ -99,18 +96,6 @@ export const kinds: Readonly<Record<string, Kind>> = {
     create: putBots,
     read: (_id, known) => object(call("GET", bots(known))),
     update: (_id, inputs) => putBots(inputs),
-  },
-  "cloudflare:index/zoneSetting:ZoneSetting": {
-    required: ["zoneId", "settingId", "value"],
-    optional: ["enabled"],
-    computed: ["editable", "modifiedOn"],
-    replaces: ["zoneId", "settingId"],
-    writeOnly: ["settingId"],
-    importId: /^(?<zoneId>[^/]+)\/(?<id>[^/]+)$/,
-    id: ({ settingId, id }) => String(settingId ?? id),
-    create: patchSetting,
-    read: async (id, known) => ({ ...(await object(call("GET", `${settings(known)}/${id}`))), settingId: id }),
-    update: (_id, inputs) => patchSetting(inputs),
   },
   "cloudflare:index/originCaCertificate:OriginCaCertificate": {
     required: ["csr", "hostnames", "requestType"],

@@ -35,7 +35,6 @@ new cloudflare.Ruleset("custom rules", {
   ],
 });
 new cloudflare.BotManagement("bots", { zoneId, fightMode: false, enableJs: true });
-new cloudflare.ZoneSetting("ssl", { zoneId, settingId: "ssl", value: "strict" });
 new cloudflare.DnsRecord("record", {
   ...{ zoneId, name: hostname, type: config.get("type") ?? "A", proxied: true, ttl: 1 },
   content: config.get("content") ?? "203.0.113.10",
