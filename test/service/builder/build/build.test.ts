@@ -109,6 +109,7 @@ describe("the real Hugo", () => {
     expect(site.status()).not.toHaveProperty("failing");
   });
 
+  /** For these Hugo exits 0 and writes nothing. */
   const noLayouts = {
     "layouts/index.html": null,
     "layouts/_default/single.html": null,
@@ -137,23 +138,18 @@ describe("the real Hugo", () => {
     });
   });
 
-  test("the gate rejects a build without layouts, for which Hugo exits 0 and writes nothing", async () => {
+  test("the gate rejects a build without layouts, and would publish an empty site without it", async () => {
     await published();
     expect(await pushed(noLayouts)).toMatchObject({
       result: "rejected",
       reason: "Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.",
     });
     expect(site.page()).toContain(says(1));
-  });
-
-  test("without the gate an empty site is published", async () => {
-    await published();
     const bundle = await bundledBuilder(site.folder, [
       "gate.ts",
       "const index = found.files",
       "if (1 > 0) return found;\n  const index = found.files",
     ]);
-    site.repository.push(noLayouts);
     site.deliver();
     expect((await finish(site, start(site, bundle))).last.result).toBe("published");
     expect(site.published()).not.toContain("index.html");
@@ -177,18 +173,6 @@ describe("the real Hugo", () => {
     expect(site.page("post/3/index.html")).toContain("Text of page 3.");
     writeContent(site.content, 20);
     expect((await site.work()).last.result).toBe("published");
-  });
-
-  test("the gate rejects a site that is larger than its limit", async () => {
-    await published();
-    site.repository.push({ "static/large.bin": Buffer.alloc(1_000_000) });
-    site.deliver();
-    const { settings } = site.builder;
-    const limits = { ...settings.limits, releaseBytes: 1_050_000 };
-    expect((await site.work({ ...site.builder, settings: { ...settings, limits } })).last).toMatchObject({
-      result: "rejected",
-      reason: expect.stringMatching(/^the site takes 1\.1 MiB on the disk, and may take 1\.0\. Raise .*releaseMiB/),
-    });
   });
 
   test("a site's configuration cannot open Hugo's policies", async () => {

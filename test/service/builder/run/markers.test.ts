@@ -10,6 +10,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -18,6 +19,7 @@ import {
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Places } from "../../../../service/builder/places.ts";
 import { releases } from "../../../../service/builder/release/releases.ts";
 import { arrived, type Marker, named, pending, removeDone, take } from "../../../../service/builder/run/markers.ts";
 import {
@@ -25,47 +27,53 @@ import {
   bundledBuilder,
   cannotMount,
   finish,
-  gitHost,
   mountTmpfs,
   onCopies,
+  onPlaces,
   start,
   unmount,
 } from "../harness.ts";
-import { siteFiles } from "../hugo-site.ts";
 
-let site: Bench;
-onCopies(2, (copy) => {
-  site = copy;
+let places: Places;
+onPlaces((made) => {
+  places = made;
+  for (const folder of [places.spool, places.requests, places.rootRequests]) mkdirSync(folder);
 });
+const put = (folder: string, name: string) => {
+  writeFileSync(join(places.site, ".new"), "");
+  renameSync(join(places.site, ".new"), join(folder, name));
+};
+const deliver = () => put(places.spool, "delivery-1.json");
+const tick = () => put(places.rootRequests, "tick");
 
 const kinds = () =>
-  take(site.places)
+  take(places)
     .markers.map(({ kind }) => kind)
     .sort();
-const requests = () => site.builder.settings.requests;
+const requests = () => places.requests;
 const names = (folder: string) => readdirSync(folder).filter((name) => !name.startsWith("."));
 
 describe("a request", () => {
   test("in root's folder is a tick, a schedule, a rollback or a build, by its name", () => {
-    site.tick();
-    site.scheduled();
-    site.rollback("000002-abc");
-    writeFileSync(join(site.places.rootRequests, "please"), "");
-    writeFileSync(join(site.places.rootRequests, "rollback-000002-abc\nof two lines"), "");
+    tick();
+    put(places.rootRequests, "schedule");
+    put(places.rootRequests, "rollback-000002-abc");
+    writeFileSync(join(places.rootRequests, "please"), "");
+    writeFileSync(join(places.rootRequests, "rollback-000002-abc\nof two lines"), "");
     expect(kinds()).toEqual(["request", "request", "rollback", "schedule", "tick"]);
   });
 
   test("in the members' folder is a build, whatever its name; with root's folder open to them it would be a rollback", () => {
-    for (const name of ["hello", "tick", "schedule", "rollback-000002-abc"]) site.request(name);
+    for (const name of ["hello", "tick", "schedule", "rollback-000002-abc"]) put(places.requests, name);
     expect(kinds()).toEqual(["request", "request", "request", "request"]);
-    site.request("rollback-000002-abc");
-    const open = { ...site.places, rootRequests: site.places.requests };
+    put(places.requests, "rollback-000002-abc");
+    const open = { ...places, rootRequests: places.requests };
     expect(pending(open).map(({ kind }) => kind)).toContain("rollback");
   });
 
   test("of root come by their age, after the deliveries", () => {
     const root = (name: string, age: number) => {
-      const path = join(site.places.rootRequests, name);
+      const path = join(places.rootRequests, name);
       writeFileSync(path, "");
       utimesSync(path, Date.now() / 1000 - age, Date.now() / 1000 - age);
     };
@@ -73,9 +81,9 @@ describe("a request", () => {
     root("b-old-one", 100);
     root("c-middle", 50);
     root("an-old-rollback-000002-abc", 200);
-    site.deliver();
-    take(site.places);
-    expect(pending(site.places).map(({ kind, name }) => [kind, /\((.*)\)$/.exec(name)?.[1] ?? name])).toEqual([
+    deliver();
+    take(places);
+    expect(pending(places).map(({ kind, name }) => [kind, /\((.*)\)$/.exec(name)?.[1] ?? name])).toEqual([
       ["delivery", "delivery delivery-1"],
       ["request", "an-old-rollback-000002-abc"],
       ["request", "b-old-one"],
@@ -85,55 +93,47 @@ describe("a request", () => {
   });
 
   test("of root stays until it is done, and one that replaces it meanwhile stays longer", () => {
-    site.tick();
-    const { markers, left } = take(site.places);
-    expect(names(site.places.rootRequests)).toEqual(["tick"]);
-    expect(arrived(site.places, left)).toBe(false);
-    site.tick();
-    expect(arrived(site.places, left)).toBe(true);
-    removeDone(site.places, markers);
-    expect(names(site.places.rootRequests)).toEqual(["tick"]);
-    removeDone(site.places, take(site.places).markers);
-    expect(names(site.places.rootRequests)).toEqual([]);
-  });
-
-  test("of root and a delivery beside it are one run", async () => {
-    site.tick();
-    site.deliver();
-    await site.work();
-    expect(site.journal.map(({ trigger }) => trigger)).toEqual([["tick", "delivery delivery-1"]]);
+    tick();
+    const { markers, left } = take(places);
+    expect(names(places.rootRequests)).toEqual(["tick"]);
+    expect(arrived(places, left)).toBe(false);
+    tick();
+    expect(arrived(places, left)).toBe(true);
+    removeDone(places, markers);
+    expect(names(places.rootRequests)).toEqual(["tick"]);
+    removeDone(places, take(places).markers);
+    expect(names(places.rootRequests)).toEqual([]);
   });
 
   test("of root that root takes back during its build is done, too", () => {
-    site.tick();
-    const { markers } = take(site.places);
-    rmSync(join(site.places.rootRequests, "tick"));
-    removeDone(site.places, markers);
-    expect(names(site.places.rootRequests)).toEqual([]);
+    tick();
+    const { markers } = take(places);
+    rmSync(join(places.rootRequests, "tick"));
+    removeDone(places, markers);
+    expect(names(places.rootRequests)).toEqual([]);
   });
 
   test("has the account that made it in its name", ({ skip }) => {
     skip(process.getuid?.() !== 0, "only root can give a file to another account");
-    site.request("content");
+    put(places.requests, "content");
     chownSync(join(requests(), "content"), 12_345, 0);
-    expect(take(site.places).markers.map(({ name }) => name)).toEqual(["request of uid 12345 (content)"]);
+    expect(take(places).markers.map(({ name }) => name)).toEqual(["request of uid 12345 (content)"]);
   });
 
-  test("is removed after its build is published, and not before", async () => {
-    site.deliver();
-    const { markers, left } = take(site.places);
+  test("of a writer is noted, so that the next start finds it after a kill, until it is done", () => {
+    deliver();
+    const { markers, left } = take(places);
     expect(markers).toHaveLength(1);
-    // After a kill here the next start finds it.
-    expect(arrived(site.places, left)).toBe(false);
-    expect(pending(site.places)).toEqual(markers);
-    expect((await site.work()).last).toMatchObject({ result: "nothing", trigger: [markers[0]?.name] });
-    expect(pending(site.places)).toEqual([]);
+    expect(arrived(places, left)).toBe(false);
+    expect(pending(places)).toEqual(markers);
+    removeDone(places, markers);
+    expect(pending(places)).toEqual([]);
   });
 });
 
 describe("what a member puts into the folder of requests", () => {
   const at = (name: string) => join(requests(), name);
-  const outside = () => join(site.folder, "outside");
+  const outside = () => join(places.site, "outside");
   const tricks: Record<string, () => unknown> = {
     "an empty folder": () => mkdirSync(at("x")),
     "a folder with files": () => mkdirSync(at("x/in/it"), { recursive: true }),
@@ -145,7 +145,7 @@ describe("what a member puts into the folder of requests", () => {
           .unref(),
       ),
     "a link to a file outside": () => symlinkSync(outside(), at("x")),
-    "a link to a folder outside": () => symlinkSync(site.places.releases, at("x")),
+    "a link to a folder outside": () => symlinkSync(places.releases, at("x")),
     "a hard link": () => linkSync(outside(), at("x")),
     "a file that no one may read": () => writeFileSync(at("x"), "", { mode: 0 }),
     "a name that is not UTF-8": () =>
@@ -155,27 +155,14 @@ describe("what a member puts into the folder of requests", () => {
 
   test.each(Object.entries(tricks))("%s requests one build, and is gone", async (_, make) => {
     writeFileSync(outside(), "of another program");
-    const before = releases(site.places);
     await make();
-    site.deliver();
-    const { last, failing } = await site.work();
-    expect(last).toMatchObject({ result: "published", reason: "requested" });
-    expect(failing).toBeUndefined();
-    expect(site.journal).toHaveLength(1);
-    expect([names(requests()), pending(site.places)]).toEqual([[], []]);
+    deliver();
+    const { markers, faults } = take(places);
+    expect([markers.map(({ kind }) => kind), faults]).toEqual([["delivery", "request"], []]);
+    expect(names(requests())).toEqual([]);
+    removeDone(places, markers);
+    expect([take(places).markers, pending(places)]).toEqual([[], []]);
     expect(readFileSync(outside(), "utf8")).toBe("of another program");
-    expect(releases(site.places)).toEqual(expect.arrayContaining(before));
-  });
-
-  test("a folder with files gets a name that counts no more, which the status reports", async () => {
-    tricks["a folder with files"]!();
-    const { last } = await site.work();
-    const [aside] = readdirSync(requests());
-    expect(last.warnings).toEqual([`${at("x")} is a folder with files in it, and is ${at(aside!)} now. Remove it.`]);
-    expect(existsSync(at(`${aside}/in/it`))).toBe(true);
-    // The next run does not mention it.
-    site.deliver();
-    expect((await site.work()).last.warnings).toEqual([]);
   });
 
   test("the builder warns of at most five folders with files, and of no file that it removed", () => {
@@ -183,47 +170,22 @@ describe("what a member puts into the folder of requests", () => {
       mkdirSync(at(`folder-${i}`));
       writeFileSync(at(`folder-${i}/in`), "");
     }
-    expect(take(site.places).warnings).toHaveLength(5);
-    site.request("please");
-    expect(take(site.places).warnings).toEqual([]);
-  });
-
-  test("it would fail the builder again and again, without another name for it", async () => {
-    tricks["a folder with files"]!();
-    const bundle = await bundledBuilder(site.folder, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
-    const { last, failing } = await finish(site, start(site, bundle));
-    expect(failing).toMatchObject({ attempts: 1 });
-    expect(last.reason).toBe(`${at("x")} cannot be removed (ENOTEMPTY). Remove it.`);
-  });
-
-  test("a folder that stays requests one build, not one after the other, and delays no delivery", async () => {
-    tricks["a folder with files"]!();
-    const bundle = await bundledBuilder(site.folder, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
-    site.deliver();
-    const child = start(site, bundle);
-    let said = "";
-    child.stdout?.on("data", (part: Buffer) => {
-      said += part;
-    });
-    await finish(site, child);
-    const results = said
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line).result);
-    expect(results).toEqual(["published", "failed"]);
+    expect(take(places).warnings).toHaveLength(5);
+    put(places.requests, "please");
+    expect(take(places).warnings).toEqual([]);
   });
 
   test("a delivery's name is the file's without its last ending", () => {
-    writeFileSync(join(site.places.spool, "1.json.2.json"), "");
-    expect(take(site.places).markers).toEqual([{ kind: "delivery", name: "delivery 1.json.2" }]);
+    writeFileSync(join(places.spool, "1.json.2.json"), "");
+    expect(take(places).markers).toEqual([{ kind: "delivery", name: "delivery 1.json.2" }]);
   });
 
   test("each look closes the folders that it opens", () => {
     const open = () => readdirSync("/proc/self/fd").length;
-    site.request("please");
+    put(places.requests, "please");
     const before = open();
-    for (let i = 0; i < 20; i++) arrived(site.places);
-    take(site.places);
+    for (let i = 0; i < 20; i++) arrived(places);
+    take(places);
     expect(open()).toBe(before);
   });
 });
@@ -235,70 +197,116 @@ describe("what the builder cannot remove", () => {
     skip(!mountTmpfs(at()), cannotMount);
     try {
       const fault = `${at()} cannot be removed (EBUSY). Remove it.`;
-      const first = take(site.places);
+      const first = take(places);
       expect(first).toMatchObject({ markers: [{ kind: "request" }], faults: [fault] });
-      removeDone(site.places, first.markers);
-      expect(take(site.places)).toMatchObject({ markers: [], faults: [fault] });
-      expect(arrived(site.places)).toBe(false);
-      expect(arrived(site.places, new Set())).toBe(true);
-      site.request("another");
-      expect(arrived(site.places)).toBe(true);
-      const others = take(site.places);
+      removeDone(places, first.markers);
+      expect(take(places)).toMatchObject({ markers: [], faults: [fault] });
+      expect(arrived(places)).toBe(false);
+      expect(arrived(places, new Set())).toBe(true);
+      put(places.requests, "another");
+      expect(arrived(places)).toBe(true);
+      const others = take(places);
       expect(others.markers.map(({ name }) => name)).toEqual([expect.stringContaining("(another)")]);
-      expect(arrived(site.places, others.left)).toBe(false);
-      removeDone(site.places, others.markers);
+      expect(arrived(places, others.left)).toBe(false);
+      removeDone(places, others.markers);
       // The folder below has another inode, and the root of a new tmpfs the same as the former one's.
       unmount(at());
-      const after = take(site.places);
+      const after = take(places);
       expect(after.faults).toEqual([]);
-      removeDone(site.places, after.markers);
+      removeDone(places, after.markers);
       mountTmpfs(at());
-      expect(take(site.places).markers).toHaveLength(1);
+      expect(take(places).markers).toHaveLength(1);
     } finally {
       unmount(at());
     }
   });
 
   test("counts again once it could be removed, also a new file with the same inode", ({ skip }) => {
-    site.request("mounted");
-    const other = join(site.folder, "other-name");
+    put(places.requests, "mounted");
+    const other = join(places.site, "other-name");
     linkSync(at(), other);
     skip(spawnSync("mount", ["--bind", at(), at()]).status !== 0, cannotMount);
     try {
-      const { markers } = take(site.places);
+      const { markers } = take(places);
       expect(markers).toHaveLength(1);
-      removeDone(site.places, markers);
+      removeDone(places, markers);
     } finally {
       unmount(at());
     }
-    expect(take(site.places)).toMatchObject({ markers: [], faults: [] });
+    expect(take(places)).toMatchObject({ markers: [], faults: [] });
     linkSync(other, at());
-    expect(take(site.places).markers).toHaveLength(1);
+    expect(take(places).markers).toHaveLength(1);
   });
 
   test("a folder that is a file is one fault, and the markers of the others are taken", () => {
     rmSync(requests(), { recursive: true });
     writeFileSync(requests(), "");
-    site.deliver();
-    const { markers, faults } = take(site.places);
+    deliver();
+    const { markers, faults } = take(places);
     expect(markers.map(({ kind }) => kind)).toEqual(["delivery"]);
     expect(faults).toEqual([expect.stringContaining("ENOTDIR")]);
   });
 
   test("nothing is removed before it is noted", () => {
-    mkdirSync(join(site.places.taken, "in the way"), { recursive: true });
-    site.deliver();
-    const { markers, faults, left } = take(site.places);
+    mkdirSync(join(places.taken, "in the way"), { recursive: true });
+    deliver();
+    const { markers, faults, left } = take(places);
     expect([markers, faults.length, left.size]).toEqual([[], 2, 1]);
-    expect(names(site.places.spool)).toHaveLength(1);
+    expect(names(places.spool)).toHaveLength(1);
   });
 });
 
-describe("a missing folder", () => {
-  test("is reported, and a rollback and deliveries go on", async () => {
+describe("a run", () => {
+  let site: Bench;
+  onCopies(2, (copy) => {
+    site = copy;
+    places = site.places;
+  });
+
+  test("is one of a request of root and a delivery beside it, and leaves neither", async () => {
+    site.tick();
+    site.deliver();
+    await site.work();
+    expect(site.journal.map(({ trigger }) => trigger)).toEqual([["tick", "delivery delivery-1"]]);
+    expect([pending(places), names(places.rootRequests)]).toEqual([[], []]);
+  });
+
+  test("gives a folder with files a name that counts no more, which the status reports once", async () => {
+    const folder = join(requests(), "x");
+    mkdirSync(join(folder, "in/it"), { recursive: true });
+    const { last } = await site.work();
+    const aside = join(requests(), readdirSync(requests())[0]!);
+    expect(last.result).toBe("published");
+    expect(last.warnings).toEqual([`${folder} is a folder with files in it, and is ${aside} now. Remove it.`]);
+    expect(existsSync(join(aside, "in/it"))).toBe(true);
+    site.deliver();
+    expect((await site.work()).last.warnings).toEqual([]);
+  });
+
+  test("would fail again and again without that name, and even so requests one build", async () => {
+    const folder = join(requests(), "x");
+    mkdirSync(join(folder, "in/it"), { recursive: true });
+    const bundle = await bundledBuilder(site.folder, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
+    site.deliver();
+    const child = start(site, bundle);
+    let said = "";
+    child.stdout?.on("data", (part: Buffer) => {
+      said += part;
+    });
+    const { last, failing } = await finish(site, child);
+    expect(failing).toMatchObject({ attempts: 1 });
+    expect(last.reason).toBe(`${folder} cannot be removed (ENOTEMPTY). Remove it.`);
+    const results = said
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).result);
+    expect(results).toEqual(["published", "failed"]);
+  });
+
+  test("reports a missing folder, and a rollback and deliveries go on", async () => {
     rmSync(requests(), { recursive: true });
     site.deliver();
-    site.rollback(releases(site.places)[1]!);
+    site.rollback(releases(places)[1]!);
     const { last, failing } = await site.work();
     expect(site.journal.map(({ result }) => result)).toEqual(["rolled back", "nothing", "failed"]);
     expect(last.reason).toBe(`${requests()} is missing. Run systemd-tmpfiles --create, which makes it.`);
@@ -306,47 +314,11 @@ describe("a missing folder", () => {
   });
 });
 
-describe("old releases", () => {
-  /** Copies of the current release, as if the builder had been killed before it removed them. */
-  const pileUp = () => {
-    const [current] = releases(site.places);
-    for (let i = 10; i < 20; i++) {
-      const id = `0000${i}-abc`;
-      execFileSync("cp", ["-a", site.places.release(current!), site.places.release(id)]);
-      const manifest = readFileSync(site.places.manifest(current!), "utf8").replaceAll(current!, id);
-      writeFileSync(site.places.manifest(id), manifest);
-    }
-    expect(releases(site.places)).toHaveLength(12);
-    return current;
-  };
-
-  test("are removed although no run succeeds", async () => {
-    const current = pileUp();
-    const { faults } = await gitHost();
-    faults.status = 500;
-    site.repository.push(siteFiles(3));
-    site.deliver();
-    try {
-      expect((await site.work()).last.result).toBe("failed");
-    } finally {
-      delete faults.status;
-    }
-    expect(readdirSync(site.places.releases)).toHaveLength(5);
-    expect(releases(site.places)).toContain(current);
-  });
-
-  test("are removed at the start, without any marker", async () => {
-    pileUp();
-    await site.work();
-    expect(readdirSync(site.places.releases)).toHaveLength(5);
-  });
-});
-
 test("a list of markers begins with root's requests, which their commands look for in it", () => {
   const deliveries = Array.from({ length: 12 }, (_, i): Marker => ({ kind: "delivery", name: `delivery ${i}` }));
-  site.tick();
-  const [tick] = take(site.places).markers;
-  expect(named([...deliveries, tick!]).slice(0, 2)).toEqual(["tick", "delivery 0"]);
+  tick();
+  const [ofRoot] = take(places).markers;
+  expect(named([...deliveries, ofRoot!]).slice(0, 2)).toEqual(["tick", "delivery 0"]);
 });
 
 test.each([

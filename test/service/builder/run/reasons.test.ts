@@ -1,7 +1,6 @@
 /** What each fault is called in the status and on the commit: from literal outputs, without git, Hugo and a disk. */
 import { describe, expect, test } from "vitest";
 import type { Ended } from "../../../../service/builder/child.ts";
-import { isSameBuild, type Manifest } from "../../../../service/builder/release/releases.ts";
 import { failed, listed, mebibytes, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { lastLine, memoryFault, remoteFault, submoduleFault } from "../../../../service/builder/source/git-faults.ts";
@@ -202,18 +201,4 @@ describe("memory", () => {
     for (const stderr of ["fatal: other", "error: died of signal 15", "died of signal 90"])
       expect(of(stderr)).toBe(undefined);
   });
-});
-
-test("two releases are the same build if they built the same files, whatever they carry along", () => {
-  const manifest = (release: string, files: Record<string, readonly [sha256: string, built: string]>) =>
-    ({
-      release,
-      files: new Map(Object.entries(files).map(([path, [sha256, built]]) => [path, { sha256, built, size: 1 }])),
-    }) as unknown as Manifest;
-  const one = manifest("1", { a: ["x", "1"], b: ["y", "1"] });
-  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], b: ["y", "2"], old: ["z", "1"] }))).toBe(true);
-  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], b: ["z", "2"] }))).toBe(false);
-  expect(isSameBuild(one, manifest("2", { a: ["x", "2"] }))).toBe(false);
-  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], b: ["y", "2"], c: ["z", "2"] }))).toBe(false);
-  expect(isSameBuild(one, manifest("2", { a: ["x", "2"], c: ["y", "2"] }))).toBe(false);
 });

@@ -71,6 +71,12 @@ describe("the clone", () => {
     expect(existsSync(site.places.checkedOut)).toBe(false);
   });
 
+  test("has the head of its branch and no other's", async () => {
+    const commit = site.repository.head()!;
+    site.repository.push(siteFiles(3), { branch: "draft" });
+    expect(await fetchHead(contextOf(site))).toBe(commit);
+  });
+
   test("knows the head of its last fetch, and none without one", async () => {
     expect(await lastHead(contextOf(site))).toBe(site.repository.head());
     spawnSync("git", ["-C", clone(), "update-ref", "-d", "refs/pushgate/head"]);
@@ -202,6 +208,19 @@ describe("the changes between two commits", () => {
     const to = site.repository.push({ "static/logo.svg": null, "docs/a b\n.svg": "x" });
     await fetchHead(contextOf(site));
     expect(await changes(contextOf(site), from, to)).toEqual({ paths: ["docs/a b\n.svg", "static/logo.svg"] });
+  });
+
+  test("are unknown where the history was rewritten, and where the clone lacks the published commit", async () => {
+    const [from, at] = [site.repository.head()!, contextOf(site)];
+    const to = site.repository.rewrite({ ...siteFiles(1), "README.md": "another root" });
+    expect(await fetchHead(at)).toBe(to);
+    const short = from.slice(0, 12);
+    expect(await changes(at, from, to)).toEqual({
+      unknown: `the history was rewritten: ${short} is no ancestor of the head`,
+    });
+    rmSync(site.places.clone, { recursive: true });
+    await fetchHead(at);
+    expect(await changes(at, from, to)).toEqual({ unknown: `the published commit ${short} is not in the clone` });
   });
 
   test.each([

@@ -1,11 +1,12 @@
 /** Faults of the remote and of the clone: how the reason reports them, and what happens next. */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { runOnce } from "../../../../service/builder/run/run.ts";
 import { lastLine } from "../../../../service/builder/source/git-faults.ts";
+import { fetchHead } from "../../../../service/builder/source/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
@@ -40,32 +41,26 @@ test("a delivery is published when an unreachable git host is back", async () =>
   expect(site.page()).toContain(says(2));
 });
 
-test.each([
-  [404, /is not there\. Correct hooks\[\]\.repository/],
-  [401, /requires a login .* or use an SSH address with a deploy key/],
-  [403, /requires a login/],
-  [500, /localhost closed the connection/],
-])("the reason reports that the git host answers %i", async (status, reason) => {
-  host.faults.status = status;
-  site.deliver();
-  expect((await site.work()).last).toMatchObject({ result: "failed", reason: expect.stringMatching(reason) });
-});
-
-test("the reason reports an untrusted certificate and an unknown name", async () => {
-  site.deliver();
+test("the reason reports what the git host answers, an untrusted certificate and an unknown name", async () => {
+  const at = contextOf(site);
+  for (const [status, reason] of [
+    [404, /is not there\. Correct hooks\[\]\.repository/],
+    [401, /requires a login .* or use an SSH address with a deploy key/],
+    [403, /requires a login/],
+    [500, /localhost closed the connection/],
+  ] as const) {
+    host.faults.status = status;
+    await expect(fetchHead(at), `${status}`).rejects.toThrow(reason);
+  }
+  delete host.faults.status;
   const { authorities: _, ...others } = site.builder;
-  expect((await site.work(others)).last.reason).toContain("the certificate of localhost is not trusted");
+  await expect(fetchHead(contextOf({ ...site, builder: others }))).rejects.toThrow(
+    "the certificate of localhost is not trusted",
+  );
   const settings = { ...site.builder.settings, repository: "https://git.invalid/site.git" };
-  expect((await site.work({ ...site.builder, settings })).last.reason).toContain("git.invalid cannot be resolved");
-});
-
-test("the next start removes the locks of a killed git", async () => {
-  const git = join(site.places.clone, ".git");
-  for (const lock of ["index.lock", "refs/pushgate/head.lock", "packed-refs.lock", "config.lock", "gc.pid"])
-    writeFileSync(join(git, lock), "");
-  site.repository.push(siteFiles(2));
-  site.deliver();
-  expect((await site.work()).last.result).toBe("published");
+  await expect(fetchHead(contextOf({ ...site, builder: { ...site.builder, settings } }))).rejects.toThrow(
+    "git.invalid cannot be resolved",
+  );
 });
 
 test("the builder makes a broken clone anew", async () => {
@@ -95,17 +90,6 @@ test("a fault that is not the clone's leaves the clone, and git's words are the 
   expect(last).toMatchObject({ result: "failed", warnings: [] });
   expect(last.reason).toMatch(/^git cannot fetch: .*refs\/pushgate\/head/);
   expect(existsSync(head)).toBe(true);
-});
-
-test("the next start removes the files of a checkout that did not end", async () => {
-  // As after a kill during the checkout.
-  rmSync(site.places.checkedOut);
-  writeFileSync(join(site.places.clone, "static/stray.txt"), "of no commit");
-  truncateSync(join(site.places.clone, "layouts/index.html"));
-  site.request("content");
-  expect((await site.work()).last.result).toBe("published");
-  expect(site.published()).not.toContain("stray.txt");
-  expect(site.page()).toContain(says(1));
 });
 
 test("a repository's names that are not UTF-8 stop a build and no later one, and would stop the builder for good", async () => {
