@@ -15,15 +15,17 @@ export default defineConfig({
           name: "quick",
           include: ["test/**/*.test.ts"],
           exclude: ["test/**/*.slow.test.ts", "test/hosts/**", ...long],
+          isolate: false,
+          setupFiles: ["./test/vitest/fresh-modules.ts"],
         },
       },
       // `npm run test:slow`: what only time shows.
       { extends: true, test: { name: "slow", include: ["test/**/*.slow.test.ts"] } },
     ],
-    reporters: ["default", "./test/reporter.ts"],
+    reporters: ["default", "./test/vitest/reporter.ts"],
     // Many tests wait for a process or a timeout and not for a core. The default of one worker on two cores takes twice
     // as long.
-    maxWorkers: 3,
+    maxWorkers: 4,
     // Vitest's default of one second is short for a process on a busy computer.
     expect: { poll: { timeout: 30_000 } },
     testTimeout: 120_000,

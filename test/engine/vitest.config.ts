@@ -14,7 +14,7 @@ export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,
     include: long,
-    reporters: ["default", "./test/reporter.ts"],
+    reporters: ["default", "./test/vitest/reporter.ts"],
     // Each file is one engine run after another, so two files keep two cores busy.
     maxWorkers: 2,
     testTimeout: patience,

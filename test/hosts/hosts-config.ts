@@ -41,7 +41,7 @@ export const hostSuite = ({ folder, alone = [], order = [], only = {}, patience:
   return defineConfig({
     test: {
       root: new URL("../..", import.meta.url).pathname,
-      reporters: ["verbose", "./test/reporter.ts"],
+      reporters: ["verbose", "./test/vitest/reporter.ts"],
       sequence: { sequencer: inOrder(order) },
       maxWorkers: 4,
       projects: [

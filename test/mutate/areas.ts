@@ -52,7 +52,7 @@ const builderRoom = (name: string, tests: readonly string[]): Area => ({
 });
 
 const builderRooms: readonly Area[] = [
-  builderRoom("source", ["build/bounds.slow.test.ts", "run/reasons.test.ts", "release/rollback.test.ts"]),
+  builderRoom("source", ["run/reasons.test.ts", "release/rollback.test.ts"]),
   builderRoom("build", ["release/exchange.test.ts", "release/make-release.test.ts", "run/build-pending.test.ts"]),
   builderRoom("release", [
     "build/gate.test.ts",

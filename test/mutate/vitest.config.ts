@@ -4,8 +4,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: (process.env.PUSHGATE_TESTS ?? "").split(" ").flatMap((path) => [path, `${path}/**/*.test.ts`]),
-    // Only tests of bundles, which are made of sources without a mutant.
-    exclude: ["**/process.test.ts", "**/metrics.test.ts"],
+    // The first two test only bundles, which are made of sources without a mutant. Time counts for every mutant.
+    exclude: ["**/process.test.ts", "**/metrics.test.ts", "**/*.slow.test.ts"],
     setupFiles: ["test/mutate/setup.ts"],
     // A process for each file would take three quarters of the time.
     isolate: false,
