@@ -6,10 +6,10 @@ import { hostSuite } from "./hosts-config.ts";
  */
 export default hostSuite({
   folder: "test/hosts/suite",
-  order: ["drift", "neighbours", "up", "refusals", "leave", "trace", "hosts", "trace-receiver", "reboot", "secrets"],
+  order: ["drift", "neighbours", "up", "refusals", "leave", "trace", "hosts", "reboot", "secrets"],
   alone: ["audit", "flood", "load"],
   // flood loads bookworm's older nginx and Node. trixie has systemd 257, which keeps a former list in force (load,
-  // trace-receiver), the boot order in which a host without IPv6 once started degraded (hosts), and the newer journal, which
+  // trace), the boot order in which a host without IPv6 once started degraded (hosts), and the newer journal, which
   // trace reads. The rehearsal sends matrix's attacks on bookworm. The others share the time of the two releases.
   only: {
     bookworm: ["audit", "flood", "refusals", "secrets", "trace"],
