@@ -415,7 +415,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "the deletion of a branch at Bitbucket, whose `new` is null",
-    "test/hosts/suite/deliveries.test.ts",
+    "test/service/git-hosts/git-hosts.test.ts",
     "what a push means at",
   ],
   ["smuggling on the way to nginx", "test/hosts/suite/deliveries.test.ts", "a length and chunks"],
