@@ -4,8 +4,6 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
-import { pingPayload } from "../../fakes/deliveries.ts";
-import { secrets } from "../../fixtures.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
@@ -109,20 +107,6 @@ test.each([
   const before = await world.spooled(host);
   expect(await world.deliver({ source })).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
   expect(await world.spooled(host)).toHaveLength(before.length + 1);
-});
-
-test("the receiver accepts a push from a self-hosted git host at its own hook", async () => {
-  const answer = await world.deliver({ hook: "docs", secret: secrets.docs.current, source: actors.gitlab.v4[0] });
-  expect(answer).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
-  expect(await world.spooled(host, "docs")).toHaveLength(1);
-});
-
-test("the receiver answers a ping with 200 and spools nothing", async () => {
-  const before = await world.spooled(host);
-  const answer = await world.deliver({ event: "ping", payload: pingPayload() });
-  expect(answer).toMatchObject({ status: 200, servedBy: "pushgate-receiver" });
-  expect(JSON.parse(answer.body)).toMatchObject({ status: "ignored", reason: expect.stringContaining("ping") });
-  expect(await world.spooled(host)).toEqual(before);
 });
 
 test("the installed nginx serves nothing of its own, at once and after a reboot, and pushgate's does", async () => {
