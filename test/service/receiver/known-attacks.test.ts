@@ -479,11 +479,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
     "test/service/receiver/process.test.ts",
     "the journal, the arguments and the environment hold no secret",
   ],
-  [
-    "a secret in a unit, a file or the state",
-    "test/hosts/suite/secrets.test.ts",
-    "units and journal contain no secret",
-  ],
+  ["a secret in a unit, a file or the state", "test/hosts/suite/up.test.ts", "units and journal contain no secret"],
   [
     "an address of the cloud's metadata that a build reads",
     "test/hosts/rebuild/hostile.test.ts",
