@@ -293,8 +293,15 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
     [
       "npx pushgate trace --since 3d --redeliver",
-      shows(
-        /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
+      then(
+        async () => {
+          const places = "/etc /var/log /var/lib/pushgate* /run/pushgate*";
+          const token = await web1().read(`grep -rlF -e '${git.webhooks.token}' ${places} 2>/dev/null || true`);
+          expect(token).toBe("");
+        },
+        shows(
+          /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
+        ),
       ),
     ],
   ],

@@ -1,8 +1,7 @@
 /**
  * The client certificate changes while a git host delivers: by a higher generation, and because the state and its key
- * were lost. nginx rejects no delivery because of what `up` does, although
- * Cloudflare presents the former certificate for seconds after nginx has the new CA. Without the former CA in nginx it
- * would reject them.
+ * were lost. nginx rejects no delivery because of what `up` does, although Cloudflare presents the former certificate for
+ * seconds after nginx has the new CA. Without the former CA in nginx it would reject them.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
