@@ -66,20 +66,8 @@ function curl(address: string, port: number, { method, path, host, headers }: De
     `${name}: ${value}`,
   ]);
   const at = `http://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;
-  return [
-    "curl",
-    "--silent",
-    "--include",
-    "--max-time",
-    "5",
-    ...more,
-    "-X",
-    method,
-    ...lines,
-    "--data-binary",
-    "@-",
-    at,
-  ];
+  const curl = "curl --silent --include --max-time 5".split(" ");
+  return [...curl, ...more, "-X", method, ...lines, "--data-binary", "@-", at];
 }
 
 /** curl's exit code 28 means that no answer came in time. */
