@@ -1,5 +1,5 @@
 /**
- * What an audit costs, and deliveries that arrive while `up` changes the layers that they pass through: none is lost, a removed range is rejected at
+ * Deliveries arrive while `up` changes the layers that they pass through: none is lost, a removed range is rejected at
  * once, and an added range is accepted at once. systemd 257 keeps the former list in force until a unit starts in the
  * sockets' slice, so this test sends deliveries instead of reading units.
  */
@@ -16,7 +16,6 @@ import { secrets } from "../../fixtures.ts";
 import { deployedWorld } from "../deployed.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { disconnect, type Mode, sshWrapper } from "../ssh-wrapper.ts";
 import { type Answer, hostnameOf, type World } from "../world.ts";
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
@@ -24,13 +23,12 @@ const [first] = actors.gitlab.v4;
 const [second] = actors.bitbucket.v4;
 const senders = [...actors.github.v4, ...actors.github.v6];
 
-const ssh = sshWrapper();
 let host: Host;
 let world: World;
 let program: string;
 
 beforeAll(async () => {
-  const deployed = await deployedWorld("load", { path: [ssh.folder], starts: true });
+  const deployed = await deployedWorld("load");
   world = deployed;
   [host] = deployed.hosts;
   program = mkdtempSync(join(tmpdir(), "pushgate-program-"));
@@ -40,33 +38,6 @@ afterAll(async () => {
   await world?.close();
   await host?.kill();
   rmSync(program, { recursive: true, force: true });
-});
-
-/** Seconds of a clean preview without a connection to reuse. */
-async function audit(mode: Mode): Promise<number> {
-  await disconnect(host.alias);
-  ssh.mode(mode);
-  ssh.forget();
-  const preview = await world.stack.preview("--expect-no-changes");
-  expect(preview.code, preview.stdout).toBe(0);
-  expect(ssh.calls()).toEqual([`root@${host.alias}`]);
-  return preview.seconds;
-}
-
-test("a cold audit takes at most a handshake and 1.5 times the program without its probe", async () => {
-  // The modes alternate, so that other load slows both alike. The fastest run counts, because load only adds time.
-  const seconds: Record<"record" | "replay" | "handshake", number[]> = { record: [], replay: [], handshake: [] };
-  for (let i = 0; i < 3; i++) {
-    for (const mode of ["record", "replay"] as const) seconds[mode].push(await audit(mode));
-    const started = performance.now();
-    await host.ssh("true");
-    seconds.handshake.push((performance.now() - started) / 1000);
-  }
-  ssh.mode("pass");
-  console.log(seconds);
-  expect(Math.min(...seconds.record)).toBeLessThanOrEqual(
-    1.5 * Math.min(...seconds.replay) + Math.min(...seconds.handshake),
-  );
 });
 
 /** Changes the receiver's bundle in a copy of the program: adds a comment that esbuild keeps. */

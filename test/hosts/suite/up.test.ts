@@ -45,11 +45,9 @@ beforeAll(async () => {
   host = await bootHost({ name: "bare", release, variant: "bare" });
   search = await secretSearch(host);
   world = await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true });
-  ssh.mode("record");
   const watch = watchProcesses(known);
   up = await world.stack.up();
   duringUp = watch();
-  ssh.mode("pass");
   const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
   const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
     urn.endsWith("command:local:Command::client certificate"),
