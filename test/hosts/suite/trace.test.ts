@@ -95,19 +95,6 @@ const patient = (id: string) => {
   return world.contact(host, edgeBack.v4, delivery({ host: hostnameOf(host), headers }), world.client(), 20_000);
 };
 
-/** Node reads it before the receiver. */
-const dies = `const { Server } = require("node:http");
-const { emit } = Server.prototype;
-Server.prototype.emit = function (event, ...more) {
-  if (event === "request") process.kill(process.pid, "SIGKILL");
-  return emit.call(this, event, ...more);
-};
-`;
-const dropIn = (name: string, lines: string) => async () => {
-  await host.writeFile(`${paths.units}/${units.receiver}.d/${name}.conf`, `[Service]\n${lines}\n`);
-  await host.inside(`systemctl daemon-reload && systemctl restart ${units.receiver}`);
-};
-
 const rows: readonly Row[] = [
   {
     what: "comes while nginx trusts another CA than that of the client certificate",
@@ -180,21 +167,14 @@ cp ${clientCaPath} ${settledCa.path}`);
     by: "up",
   },
   {
-    what: "meets a receiver that a drop-in makes die with each request",
-    make: async () => {
-      await host.writeFile("/usr/local/lib/dies.cjs", dies);
-      await dropIn("dies", "Environment=NODE_OPTIONS=--require=/usr/local/lib/dies.cjs")();
-    },
-    name: "closed connection",
-    cause: /^8 receiver: \/etc\/systemd\/system\/pushgate-receiver\.service\.d\/dies\.conf is not declared/,
-    fix: up,
-    by: "up",
-  },
-  {
     // `up` knows its sockets by their unit: the process that holds them has another name here, as it has for a moment
     // in each start of the receiver.
     what: "waits for a receiver in whose place a drop-in runs another program",
-    make: dropIn("other", "ExecStart=\nExecStart=/usr/bin/sleep infinity"),
+    make: async () => {
+      const dropIn = "[Service]\nExecStart=\nExecStart=/usr/bin/sleep infinity\n";
+      await host.writeFile(`${paths.units}/${units.receiver}.d/other.conf`, dropIn);
+      await host.inside(`systemctl daemon-reload && systemctl restart ${units.receiver}`);
+    },
     send: patient,
     name: "receiver timeout",
     cause: /^8 receiver: \/etc\/systemd\/system\/pushgate-receiver\.service\.d\/other\.conf is not declared/,
