@@ -12,7 +12,7 @@ import { otherPeoplesCertificates, startImpostor } from "./hosts/impostor.ts";
 import { bootHost, type Host } from "./hosts/lab/host.ts";
 import { withLab } from "./hosts/lab/lab.ts";
 import { step } from "./hosts/lab/process.ts";
-import type { Lab, Stage } from "./hosts/matrix.ts";
+import { accepted, impostors, type Lab, receiverPort, type Stage, stages } from "./hosts/matrix.ts";
 import { ready } from "./hosts/ready.ts";
 import { front, placesOf } from "./hosts/rebuild/site.ts";
 import { idle, nextResult, published, statusOf } from "./hosts/rebuild/status.ts";
@@ -20,9 +20,6 @@ import { buildRebuild, type Rebuild } from "./hosts/rebuild/world.ts";
 import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./hosts/world.ts";
 
 const release = await ready("rehearse", process.argv[2] ?? "bookworm");
-// Some answers depend on nginx's version: matrix.ts reads the release when it is imported.
-process.env.PUSHGATE_RELEASE = release;
-const { accepted, impostors, receiverPort, stages } = await import("./hosts/matrix.ts");
 
 let failed = 0;
 let passed = 0;

@@ -1,6 +1,5 @@
-/** Describes how an attack ended, in a few words, and reads the log lines. Also sends attacks from the host itself. */
+/** Describes how an attack ended, in a few words. Also sends attacks from the host itself. */
 
-import { nginxLogs } from "../../infra/host/paths.ts";
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
@@ -38,20 +37,6 @@ export const answers = {
   accepted: "202 receiver: accepted",
 } as const;
 
-/** Delivery ids in nginx's log and in the receiver's journal, in the order of their lines. */
-export async function logged(host: Host): Promise<{ readonly proxy: string[]; readonly receiver: string[] }> {
-  const ids = (text: string) =>
-    text
-      .split("\n")
-      .filter(Boolean)
-      .map((line) => String((JSON.parse(line) as { delivery: unknown }).delivery));
-  const [proxy, receiver] = await Promise.all([
-    host.read(`cat ${nginxLogs.access}`),
-    host.read("journalctl --no-pager --output=cat --identifier=pushgate-receiver"),
-  ]);
-  return { proxy: ids(proxy), receiver: ids(receiver) };
-}
-
 const otherPort = 8088;
 
 /** Adds another site to the host's nginx, which forwards every request to the receiver's port. */
@@ -81,20 +66,8 @@ function curl(address: string, port: number, { method, path, host, headers }: De
     `${name}: ${value}`,
   ]);
   const at = `http://${address.includes(":") ? `[${address}]` : address}:${port}${path}`;
-  return [
-    "curl",
-    "--silent",
-    "--include",
-    "--max-time",
-    "5",
-    ...more,
-    "-X",
-    method,
-    ...lines,
-    "--data-binary",
-    "@-",
-    at,
-  ];
+  const curl = "curl --silent --include --max-time 5".split(" ");
+  return [...curl, ...more, "-X", method, ...lines, "--data-binary", "@-", at];
 }
 
 /** curl's exit code 28 means that no answer came in time. */

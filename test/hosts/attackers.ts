@@ -33,7 +33,6 @@ export const edge =
 type Client = (lab: Lab) => ClientTls | undefined;
 export const own: Client = ({ world }) => world.client();
 export const none: Client = () => undefined;
-export const shared: Client = ({ certificates }) => certificates.shared;
 export const otherCustomer: Client = ({ certificates }) => certificates.otherCustomer;
 
 /** Connects to the origin port directly. `client` is the value of CF-Connecting-IP, which Cloudflare would write. */

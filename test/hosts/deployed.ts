@@ -4,14 +4,8 @@
  * half a second; an `up` costs ten seconds of both cores. `rebuild/deployed.ts` has an original with published sites. For
  * files that begin where an `up` has ended:
  *
- *   beforeAll(async () => {
  *     world = await deployedWorld("drift");
  *     [host] = world.hosts;
- *   });
- *   afterAll(async () => {
- *     await world?.close();
- *     await host?.kill();
- *   });
  *
  * The argument is the alias of this copy in the lab and in ssh; each copy has its own address. All copies have the host
  * name "deployed", and their resources and hostname contain it: write `host.name` and `hostnameOf(host)`. Hooks,
@@ -38,7 +32,7 @@ import { bootHost, type CopyOptions, type Frozen, type Host, thawCopy } from "./
 import { labFolder } from "./lab/lab.ts";
 import { until } from "./lab/process.ts";
 import { release } from "./release.ts";
-import { buildWorld, type World, type WorldOptions, worldAround } from "./world.ts";
+import { buildWorld, type World, worldAround } from "./world.ts";
 
 /** The texts that differ between copies. They occur only in the state, the stack file and the zone. */
 type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
@@ -58,8 +52,6 @@ export type Original<More> = {
   readonly deploy: (host: Host, folder: string) => Promise<{ readonly world: World; readonly more: More }>;
 };
 
-export type WorldCopyOptions = Pick<WorldOptions, "path" | "starts">;
-
 export type Copy = World & { readonly hosts: readonly [Host] };
 
 const bare: Original<null> = {
@@ -73,8 +65,7 @@ const bare: Original<null> = {
 };
 
 /** Boots a copy of the deployed host and starts a world around it. */
-export const deployedWorld = (alias: string, options: WorldCopyOptions = {}): Promise<Copy> =>
-  copyOf(bare, alias, options);
+export const deployedWorld = (alias: string): Promise<Copy> => copyOf(bare, alias);
 
 const place = (host: Host, api: string): Place => ({
   login: `root@${host.alias}`,
@@ -91,12 +82,7 @@ function folderOf({ name }: Pick<Original<unknown>, "name">) {
 }
 
 /** Boots a copy of an original and starts a world around it. */
-export async function copyOf<More>(
-  original: Original<More>,
-  alias: string,
-  options: WorldCopyOptions = {},
-  copied: CopyOptions = {},
-): Promise<Copy> {
+export async function copyOf<More>(original: Original<More>, alias: string, copied: CopyOptions = {}): Promise<Copy> {
   const { frozen, place: from, zone } = await kept(original);
   const at = folderOf(original);
   const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
@@ -106,7 +92,7 @@ export async function copyOf<More>(
     (Object.keys(from) as (keyof Place)[]).reduce((moving, what) => moving.replaceAll(from[what], to[what]), text);
 
   const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), place(host, from.api))), authority });
-  const stack = await workspace({ ...options, from: at.stack });
+  const stack = await workspace({ from: at.stack });
   for (const file of [stack.stackFile, join(stack.folder, "state/.pulumi/stacks/pushgate/test.json")])
     writeFileSync(file, moved(readFileSync(file, "utf8"), place(host, api.url)));
   const world = await worldAround([host], api, stack);

@@ -98,19 +98,6 @@ export const forwardedForBelieved = proxyEdited("nginx trusts X-Forwarded-For", 
   edit(conf, "real_ip_header CF-Connecting-IP;", "real_ip_header X-Forwarded-For;"),
 );
 
-/** Under another zone's name: nginx rejects a reload with another key for a zone. */
-export const ratedByAddress = proxyEdited("nginx counts the git host's addresses, one request a second", (conf) =>
-  edit(
-    edit(
-      conf,
-      /limit_req_zone \$pushgate_counted zone=pushgate_strangers:1m rate=\d+/,
-      "limit_req_zone $binary_remote_addr zone=pushgate:1m rate=1",
-    ),
-    /limit_req zone=pushgate_strangers/g,
-    "limit_req zone=pushgate",
-  ),
-);
-
 export const unbuffered = proxyEdited("nginx passes a body on while it arrives", (conf) =>
   edit(conf, "proxy_request_buffering on;", "proxy_request_buffering off;"),
 );

@@ -20,21 +20,17 @@ export async function startImpostor(host: string, port: number, { certificate, k
 export type Certificates = {
   /** Makes a certificate for the hook hostname, signed by the impostor's own authority. */
   readonly selfMade: (name: string) => Promise<Pair>;
-  /** The certificate that Cloudflare presents for every zone without its own. */
-  readonly shared: ClientTls;
   /** Another customer's own certificate, signed by that customer's authority. */
   readonly otherCustomer: ClientTls;
 };
 
 export async function otherPeoplesCertificates(): Promise<Certificates> {
-  const [impostor, vendor, customer] = await Promise.all([
+  const [impostor, customer] = await Promise.all([
     createAuthority("an unknown authority"),
-    createAuthority("origin pulls of the vendor"),
     createAuthority("origin pulls of another customer"),
   ]);
   return {
     selfMade: (name) => impostor.issue(name, [name]),
-    shared: asClient(await vendor.issue("origin-pull.example.net")),
     otherCustomer: asClient(await customer.issue("edge of example.net")),
   };
 }

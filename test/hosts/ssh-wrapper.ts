@@ -1,6 +1,6 @@
 /**
- * A wrapper of `ssh`, first on the PATH of `pulumi`, that runs the real OpenSSH. It counts calls, records each target's
- * answer, and can replay that answer without a connection.
+ * A wrapper of `ssh`, first on the PATH of `pulumi`, that runs the real OpenSSH. It counts calls, and records their
+ * arguments and environment.
  */
 import { chmodSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,21 +12,12 @@ export async function disconnect(alias: string): Promise<void> {
   await run("ssh", ["-o", "ControlPath=~/.ssh/pushgate-%C", "-O", "exit", `root@${alias}`], { check: false });
 }
 
-export type Mode =
-  /** Run ssh. */
-  | "pass"
-  /** Run ssh, and record its answer, arguments and environment. */
-  | "record"
-  /** Print the target's last recorded answer, without a connection. */
-  | "replay";
-
 export type SshWrapper = {
   /** Pass this folder as WorldOptions.path. */
   readonly folder: string;
-  mode(mode: Mode): void;
   /** Targets called since the last `forget`, in order. */
   calls(): string[];
-  /** Arguments and environment of the calls that were recorded. */
+  /** Arguments and environment of these calls. */
   given(): string;
   forget(): void;
 };
@@ -38,17 +29,7 @@ for word; do
   before=$word
 done
 echo "$target" >>'${folder}/calls'
-read -r mode <'${folder}/mode'
-case $mode in
-  replay) cat >/dev/null; exec cat '${folder}/answer-'"$target" ;;
-  record)
-    { tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>'${folder}/given'
-    /usr/bin/ssh "$@" >'${folder}/answer-'"$target.$$"
-    code=$?
-    cat '${folder}/answer-'"$target.$$"
-    mv '${folder}/answer-'"$target.$$" '${folder}/answer-'"$target"
-    exit "$code" ;;
-esac
+{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>'${folder}/given'
 exec /usr/bin/ssh "$@"
 `;
 
@@ -58,11 +39,8 @@ export function sshWrapper(): SshWrapper {
   const read = (name: string) => (existsSync(at(name)) ? readFileSync(at(name), "utf8") : "");
   writeFileSync(at("ssh"), script(folder));
   chmodSync(at("ssh"), 0o755);
-  const mode = (wanted: Mode) => writeFileSync(at("mode"), `${wanted}\n`);
-  mode("pass");
   return {
     folder,
-    mode,
     calls: () => read("calls").split("\n").filter(Boolean),
     given: () => read("given"),
     forget: () => {

@@ -4,7 +4,7 @@
  *
  * - The lines come from the documents. Replaced are only addresses and what a line has in <…>; the API of the fake
  *   Cloudflare is in CLOUDFLARE_BASE_URL.
- * - A line that has no step here fails, and so does a step whose line is gone.
+ * - A line without a step here is only typed. A step whose line is gone fails.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -223,8 +223,6 @@ async function left(host: Host): Promise<void> {
 type Steps = readonly (readonly [line: string, step: Step])[];
 const steps: Readonly<Record<string, Steps>> = {
   Deploy: [
-    ["git clone <this repository> pushgate", plain],
-    ["cd pushgate", plain],
     [
       "npm ci",
       async (line) => {
@@ -266,7 +264,6 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   See: [
     ["npx pushgate status", shows(/No faults\./)],
-    ["npx pushgate audit", plain],
     [
       "npx pushgate logs --follow",
       async (line) => {
@@ -282,7 +279,6 @@ const steps: Readonly<Record<string, Steps>> = {
       "npx pushgate trace --ping --hook site",
       shows(/certain: the receiver ignored the delivery[\s\S]*It proves nothing about DNS/),
     ],
-    ["export <variable>=<token>", plain],
     ["npx pushgate hook site --set", shows(/creates the webhook[\s\S]*the webhook is set[\s\S]*8 receiver +passed/)],
     ["npx pushgate trace --hook site", shows(/No delivery has failed in the 3 days/)],
     [
@@ -297,13 +293,19 @@ const steps: Readonly<Record<string, Steps>> = {
     ],
     [
       "npx pushgate trace --since 3d --redeliver",
-      shows(
-        /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
+      then(
+        async () => {
+          const places = "/etc /var/log /var/lib/pushgate* /run/pushgate*";
+          const token = await web1().read(`grep -rlF -e '${git.webhooks.token}' ${places} 2>/dev/null || true`);
+          expect(token).toBe("");
+        },
+        shows(
+          /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
+        ),
       ),
     ],
   ],
   "Build, and go back": [
-    ["npx pushgate build site", plain],
     [
       "npx pushgate rollback site",
       async (line) => {
@@ -343,7 +345,6 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
     ["npx pushgate secret rotate docs", shows(/docs has a new secret/)],
-    ["npx pulumi up", plain],
     [
       "npx pushgate hook docs",
       async (line) => {
@@ -361,7 +362,6 @@ const steps: Readonly<Record<string, Steps>> = {
         await edit(block);
       },
     ],
-    ["npx pulumi up", plain],
     ["npx pushgate build site --host web2", shows(/web2: published/)],
     [
       "npx pushgate hook",
@@ -383,7 +383,6 @@ const steps: Readonly<Record<string, Steps>> = {
     ["npx pulumi up", then(() => push("rotated", ["web1", "web2"]))],
     ["npx pushgate hook site", then(() => push("entered", ["web1", "web2"]), enterWebhooks)],
     ["npx pushgate logs receiver", shows(/accepted, signed with the previous secret/)],
-    ["npx pushgate secret drop site", plain],
     [
       "npx pulumi up",
       async (line) => {
@@ -405,18 +404,11 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
   ],
-  "Renew the client certificate": [
-    ["npx pulumi config set --path pushgate:edge.generation 2", plain],
-    ["npx pulumi up", then(() => push("renewed", ["web1", "web2"]))],
-  ],
+  "Renew the client certificate": [["npx pulumi up", then(() => push("renewed", ["web1", "web2"]))]],
   "Change the git host": [
-    ["npx pulumi config set --path 'pushgate:hooks[0].gitHost' forgejo", plain],
-    ["npx pulumi config set --path 'pushgate:hooks[0].repository' https://git.example.net/example/site.git", plain],
-    ["npx pulumi config set --path 'pushgate:hooks[0].sources[0]' 198.51.100.7", plain],
     ["npx pulumi config rm --path 'pushgate:hooks[0].sources'", otherCase],
     ["npx pulumi config set --secret --path pushgate:secrets.site.status", otherCase],
     ["npx pushgate secret rotate site", otherCase],
-    ["npx pulumi up", plain],
     [
       "npx pushgate hook site",
       async (line) => {
@@ -454,7 +446,6 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
     ["npx pulumi up", plain],
-    ["npx pulumi config rm --path 'pushgate:hosts[1]'", plain],
     [
       "npx pulumi up",
       async (line) => {
@@ -472,9 +463,6 @@ const steps: Readonly<Record<string, Steps>> = {
         await edit(block);
       },
     ],
-    ["npx pulumi config set --path 'pushgate:hosts[0].ssh' root@web3.example.org", plain],
-    ["npx pulumi config set --path 'pushgate:hosts[0].address' 203.0.113.30", plain],
-    ["npx pulumi config set --path 'pushgate:hosts[0].address6' 2001:db8::30", plain],
     ["npx pulumi up", plain],
     ["npx pushgate build site", shows(/web1: published/)],
     ["npx pulumi config rm --path 'pushgate:hosts[1]'", first(() => left(web1()))],
@@ -488,17 +476,12 @@ const steps: Readonly<Record<string, Steps>> = {
         passphrase = "another passphrase";
       },
     ],
-    ["npx pulumi stack export --file live.json", plain],
     // The next operator's computer has the clone and no state.
     ["npm ci", first(loseState)],
-    ["npx pulumi login --local --non-interactive", plain],
-    ["npx pulumi stack init live", plain],
-    ["npx pulumi stack import --file live.json", plain],
     ["npx pulumi preview", shows(/unchanged/)],
   ],
   "The state is lost": [
     ["npx pulumi login --local --non-interactive", first(loseState)],
-    ["npx pulumi stack init live", plain],
     ["npx pushgate adopt", shows(/\d+ adopted\./)],
     ["npx pulumi up", then(() => push("adopted", ["web3"]))],
   ],
@@ -510,19 +493,14 @@ const steps: Readonly<Record<string, Steps>> = {
         await type(line);
       },
     ],
-    ["npx pulumi config rm cloudflare:apiToken", plain],
-    ["npx pulumi stack rm live --force --preserve-config --yes", plain],
-    ["sed -i.bak '/^encryptionsalt:/d' Pulumi.live.yaml", plain],
     ["npx pulumi stack init live", (line) => type(line, ...newPassphrase(passphrase))],
     ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
     // "For each hook".
     ["npx pushgate secret rotate site", then(() => type("npx pushgate secret rotate docs"))],
     ["npx pushgate adopt", shows(/\d+ adopted\./)],
-    ["npx pulumi up", plain],
     ["npx pushgate hook", then(() => push("remade", ["web3"]), enterWebhooks)],
   ],
   Remove: [
-    ["npx pulumi config set --path 'pushgate:hosts[0].state' absent", plain],
     [
       "npx pulumi up",
       async (line) => {
@@ -532,7 +510,6 @@ const steps: Readonly<Record<string, Steps>> = {
         expect(api.zone.dns_records).toEqual([]);
       },
     ],
-    ["npx pulumi destroy", plain],
   ],
 };
 
@@ -541,8 +518,8 @@ const sections = new Map<string, Typed[]>();
 for (const typed of files.flatMap(typedIn))
   sections.set(typed.section, [...(sections.get(typed.section) ?? []), typed]);
 
-test("every section with something to type has steps here, in the documents' order", () => {
-  expect(Object.keys(steps)).toEqual([...sections.keys()]);
+test("the documents have each section for which there are steps here", () => {
+  expect([...sections.keys()]).toEqual(expect.arrayContaining(Object.keys(steps)));
 });
 
 let broken: string | undefined;
@@ -551,11 +528,12 @@ test.each([...sections])(
   async (section, typed) => {
     expect(broken, "a section before this one failed").toBeUndefined();
     broken = section;
-    const own = steps[section] ?? [];
-    expect(own.map(([line]) => line.trim())).toEqual(
-      typed.map(({ kind, text }) => (kind === "yaml" ? yamlHead(text) : text)),
-    );
-    for (const [i, [, step]] of own.entries()) await step(typed[i]!.text);
+    const own = [...(steps[section] ?? [])];
+    for (const { kind, text } of typed) {
+      const line = kind === "yaml" ? yamlHead(text) : text;
+      await (own[0]?.[0] === line.trim() ? own.shift()![1] : plain)(text);
+    }
+    expect(own.map(([line]) => line)).toEqual([]);
     broken = undefined;
   },
   600_000,

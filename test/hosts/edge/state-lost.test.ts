@@ -1,8 +1,7 @@
 /**
- * The client certificate changes while a git host delivers: by a higher generation, because the state and its key were
- * lost, and because it was switched off at Cloudflare. nginx rejects no delivery because of what `up` does, although
- * Cloudflare presents the former certificate for seconds after nginx has the new CA. Without the former CA in nginx it
- * would reject them.
+ * The client certificate changes while a git host delivers: by a higher generation, and because the state and its key
+ * were lost. nginx rejects no delivery because of what `up` does, although Cloudflare presents the former certificate for
+ * seconds after nginx has the new CA. Without the former CA in nginx it would reject them.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -66,32 +65,6 @@ test("nginx rejects no delivery while the generation changes, and rejects the fo
   expect(await presents(former)).toBe(400);
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
-});
-
-test("preview exits with 7 for a client certificate that was switched off, and from its repair on nginx rejects no delivery", async () => {
-  const [pull] = world.api.zone.origin_pulls.hostnames;
-  pull!.enabled = false;
-  expect(await world.deliver()).toMatchObject({ status: 400, servedBy: "pushgate-proxy" });
-  const preview = await world.stack.preview("--expect-no-changes");
-  expect(preview.code, preview.stdout).toBe(7);
-  const says = `the client certificate of ${hostnameOf(host)} at Cloudflare is ${leaf().id}, off; declared is ${leaf().id}, on.`;
-  expect(preview.stdout).toContain(says);
-  expect(preview.steps.map(({ op, name }) => `${op} ${name}`)).toEqual([
-    `update ${hostnameOf(host)} client certificate`,
-  ]);
-
-  world.api.requests.length = 0;
-  const { done: up, seen: answers } = await pushing(() => world.stack.up());
-  expect(up.code, up.stdout).toBe(0);
-  const statuses = answers.map(({ status }) => status);
-  expect(statuses.slice(statuses.indexOf(202))).toEqual(statuses.filter((status) => status === 202));
-  expect(new Set(statuses)).toEqual(new Set([400, 202]));
-  const writes = world.api.requests.filter(({ method }) => method !== "GET");
-  expect(writes.map(({ method, body }) => [method, body])).toEqual([
-    ["PUT", { config: [{ hostname: hostnameOf(host), cert_id: leaf().id, enabled: true }] }],
-  ]);
-  const clean = await world.stack.preview("--expect-no-changes");
-  expect(clean.code, clean.stdout).toBe(0);
 });
 
 test("nginx rejects no delivery while adopt and up replace a lost state, and preview is clean", async () => {

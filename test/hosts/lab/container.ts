@@ -37,29 +37,15 @@ export class Container {
 
   private start(): ChildProcess {
     const console = openSync(join(this.disk.folder, "console"), "a");
-    const nspawn = [
-      "systemd-nspawn",
-      "--quiet",
-      "--boot",
-      "--console=read-only",
-      "-M",
-      this.name,
-      "-D",
-      rootOf(this.disk),
-    ];
+    const nspawn = ["--quiet", "--boot", "--console=read-only", "-M", this.name, "-D", rootOf(this.disk)];
     // nspawn starts the container in its own control group, so nspawn must already be in the host's group.
-    const start = [
-      "-c",
-      'echo 0 >"$1/cgroup.procs"; shift; exec "$@"',
-      "start",
-      this.group,
-      ...nspawn,
-      ...privileges,
-      enforcing(this.enforces),
-      ...isolated,
-    ];
+    const start = ["-c", 'echo 0 >"$1/cgroup.procs"; shift; exec systemd-nspawn "$@"', "start", this.group];
     const env = { ...process.env, SYSTEMD_NSPAWN_UNIFIED_HIERARCHY: "1" };
-    const child = spawn("sh", start, { env, stdio: ["ignore", console, console], detached: true });
+    const child = spawn("sh", [...start, ...nspawn, ...privileges, enforcing(this.enforces), ...isolated], {
+      env,
+      stdio: ["ignore", console, console],
+      detached: true,
+    });
     closeSync(console);
     child.on("close", (code) => {
       if (code === wantsReboot) {

@@ -21,18 +21,8 @@ export type BootOptions = {
   readonly enforces?: boolean;
 };
 
-/** The disk and identity of a powered-off host. `thaw` boots it again, once at a time; `thawCopy` boots copies. */
-export type Frozen = {
-  readonly options: BootOptions;
-  readonly alias: string;
-  readonly slot: number;
-  readonly layers: readonly string[];
-};
-
-export type HostRunOptions = RunOptions & {
-  /** root (default), deploy with `sudo -n`, or guest without privileges. */
-  readonly user?: "root" | "deploy" | "guest";
-};
+/** The disk and identity of a powered-off host, of which `thawCopy` boots copies. */
+export type Frozen = { readonly options: BootOptions; readonly layers: readonly string[] };
 
 export class Host {
   readonly name: string;
@@ -43,7 +33,6 @@ export class Host {
   /** Undefined if IPv6 is off. */
   readonly address6: string | undefined;
   private readonly options: BootOptions;
-  private readonly slot: number;
   private readonly container: Container;
 
   constructor(options: BootOptions, slot: number, container: Container) {
@@ -54,13 +43,12 @@ export class Host {
     this.address = own.v4;
     this.address6 = options.noIpv6 ? undefined : own.v6;
     this.options = options;
-    this.slot = slot;
     this.container = container;
   }
 
   /** Runs a command over a new SSH connection, as the operator. Throws on a non-zero exit unless `check: false`. */
-  ssh(command: string, { user = "root", ...options }: HostRunOptions = {}): Promise<Ran> {
-    return run("ssh", ["-o", "BatchMode=yes", `${user}@${this.alias}`, command], options);
+  ssh(command: string, options: RunOptions = {}): Promise<Ran> {
+    return run("ssh", ["-o", "BatchMode=yes", `root@${this.alias}`, command], options);
   }
 
   /** Runs a command as root without network, sshd or firewall: makes faults, and reads a host that locks ssh out. */
@@ -95,24 +83,17 @@ export class Host {
     await this.container.isUp(this.address, before);
   }
 
-  /** Powers off in order and removes the host's disk. */
-  async powerOff(): Promise<void> {
-    await this.container.powerOff();
-    await this.discard();
-  }
-
   /** Kills all processes of the host and removes its disk; the usual end of a test. */
   async kill(): Promise<void> {
     await this.container.kill();
-    await this.discard();
+    await unmountDisk(this.container.disk);
   }
 
-  /** Powers off in order and keeps the disk; each `thaw` boots from this same state. */
+  /** Powers off in order and keeps the disk; each copy boots from this same state. */
   async freeze(): Promise<Frozen> {
     await this.container.powerOff();
-    running.delete(this);
     const layers = await freezeDisk(this.container.disk);
-    return { options: this.options, alias: this.alias, slot: this.slot, layers };
+    return { options: this.options, layers };
   }
 
   /** Path -> mode, owner, and hash of the content or target of the link, for all files in `folder`. */
@@ -165,18 +146,6 @@ export class Host {
       .filter((name) => /^\d+$/.test(name) && isOf(name))
       .map(Number);
   }
-
-  private async discard(): Promise<void> {
-    running.delete(this);
-    await unmountDisk(this.container.disk);
-  }
-}
-
-const running = new Set<Host>();
-
-/** Kills the hosts that this process booted and a failed test left running. */
-export async function killHosts(): Promise<void> {
-  await Promise.all([...running].map((host) => host.kill()));
 }
 
 /** A name keeps its addresses until the lab ends, because ARP tables remember them. The symbolic link is the lock. */
@@ -210,12 +179,6 @@ function assertName(name: string): void {
   throw new Error(`${name}: use at most 12 of a-z, 0-9 and "-", because the network link is named after the host`);
 }
 
-/** Boots a frozen host again, with the name, addresses, keys and files that it had. */
-export async function thaw({ options, alias, slot, layers }: Frozen): Promise<Host> {
-  const disk = await mountDisk(alias, layers, options.diskMegabytes ?? 1024);
-  return start(options, slot, new Container(alias, disk, options.enforces));
-}
-
 export type CopyOptions = {
   /** Writes to the root folder of the copy before it boots. */
   readonly change?: (root: string) => void;
@@ -243,7 +206,6 @@ export async function thawCopy(
 
 async function start(options: BootOptions, slot: number, container: Container): Promise<Host> {
   const host = new Host(options, slot, container);
-  running.add(host);
   await container.isUp(host.address);
   return host;
 }

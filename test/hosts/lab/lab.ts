@@ -75,17 +75,7 @@ async function superviseInside(releases: readonly Release[]): Promise<number> {
   const env: NodeJS.ProcessEnv = { ...process.env, PUSHGATE_LAB: group };
   // The ssh agent of the person who runs the tests would offer keys that no host of the lab knows.
   delete env.SSH_AUTH_SOCK;
-  const isolated = [
-    "--pdeathsig",
-    "KILL",
-    "unshare",
-    "--net",
-    "--mount",
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--mount-proc",
-  ];
+  const isolated = "--pdeathsig KILL unshare --net --mount --pid --fork --kill-child --mount-proc".split(" ");
   // The first process is a shell, which reaps orphans; Node would leave them as zombies.
   const init = ["sh", "-c", '"$@"; exit "$?"', "lab", process.execPath, ...process.execArgv, ...process.argv.slice(1)];
   const child = spawn("setpriv", [...isolated, ...init], { stdio: "inherit", env, detached: true });

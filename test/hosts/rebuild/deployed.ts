@@ -34,7 +34,7 @@ export async function deployedRebuild(
 ): Promise<Rebuild> {
   const { git: folder, sites } = (await kept(original)).more;
   const git = await startGitServer(folder);
-  const world = await copyOf(original, alias, {}, { ...copied, change: git.introduceAgain });
+  const world = await copyOf(original, alias, { ...copied, change: git.introduceAgain });
   const rebuild = rebuildAround(world.hosts[0], world, git, sites);
   for (const [hook, change] of Object.entries(changes)) rebuild.configure(hook as HookName, change);
   if (Object.keys(changes).length > 0) await rebuild.up();

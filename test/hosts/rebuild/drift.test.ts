@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { deployedName } from "../deployed.ts";
-import type { Fault } from "../drift-rounds.ts";
 import type { Host } from "../lab/host.ts";
 import { repeatWhile } from "../repeat-while.ts";
 import { zoneName } from "../world.ts";
@@ -15,6 +14,9 @@ import { deployedRebuild } from "./deployed.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
 import type { Rebuild } from "./world.ts";
+
+/** A layer, the shell script that root runs on the host, and what preview must print about it. */
+type Fault = { readonly layer: string; readonly change: string; readonly says: readonly string[] };
 
 const hostname = `www.${zoneName}`;
 const { webRoot, site: folder } = placesOf("site");

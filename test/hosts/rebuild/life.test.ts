@@ -34,11 +34,9 @@ beforeAll(async () => {
   });
   // All keys without a passphrase begin with the same first line, and the second line contains part of the public key.
   needles = rebuild.git.ssh.deployKey.split("\n").slice(3, -2);
-  ssh.mode("record");
   const watch = watchProcesses(lines());
   up = await rebuild.up();
   duringUp = watch();
-  ssh.mode("pass");
   await rebuild.start();
 });
 

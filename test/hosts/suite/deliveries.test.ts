@@ -3,14 +3,11 @@
  * sends. Where Cloudflare would keep an attack from the host, the attacker connects to nginx as Cloudflare does, with the
  * zone's client certificate. The spool must then hold what was accepted, and nothing else.
  */
-import { createHmac } from "node:crypto";
 import { connect, type TLSSocket } from "node:tls";
-import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { nginxLogs, units } from "../../../infra/host/paths.ts";
+import { nginxLogs } from "../../../infra/host/paths.ts";
 import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
-import { badlySigned, pushes } from "../../fakes/pushes.ts";
 import { bytes, deliveryOf, type Headers, senders } from "../../fakes/senders.ts";
 import { answer, chunk, head } from "../../service/receiver/harness.ts";
 import { deployedWorld } from "../deployed.ts";
@@ -88,18 +85,6 @@ describe.each(gitHostNames)("%s:", (gitHost) => {
     expect(await count()).toBe(1);
   });
 
-  test("a push that comes again while it waits is one spool entry", async () => {
-    const { headers } = sent(gitHost);
-    for (let i = 0; i < 3; i++) expect(await toNginx({ ...sent(gitHost), headers })).toBe("202 pushgate-receiver");
-    expect(await spooled()).toHaveLength(1);
-  });
-
-  test("a push under each wrong signature is rejected by the receiver", async () => {
-    for (const [what, headers, body] of badlySigned(gitHost))
-      expect([what, await toNginx(sent(gitHost, { headers, body }))]).toEqual([what, "401 pushgate-receiver"]);
-    expect(await spooled()).toEqual([]);
-  });
-
   test("a push from another git host's range is rejected by Cloudflare, and without Cloudflare by systemd", async () => {
     const source = gitHost === "github" ? gitlab.v4[0] : github.v4[0];
     expect(await world.send(sent(gitHost, { source }))).toMatchObject({ status: 403, servedBy: "" });
@@ -118,15 +103,6 @@ test("two hooks of one repository and branch: each push starts both, and the sec
   const [taken, rejected] = ["202 pushgate-receiver", "401 pushgate-receiver"];
   expect(answers).toEqual([taken, rejected, rejected, taken]);
   expect((await spooled()).map((file) => file.split("/")[0]).sort()).toEqual(["gitea", "second"]);
-});
-
-test.each(pushes)("what a push means at %s %#", async (gitHost, payload, headers, decision) => {
-  const body = bytes(payload);
-  const { secret, headers: own } = senders[gitHost];
-  const status = "push" in decision ? 202 : "ignored" in decision ? 200 : 400;
-  const delivery = sent(gitHost, { headers: { ...own(body, secret), ...headers }, body });
-  expect(await toNginx(delivery)).toBe(`${status} pushgate-receiver`);
-  expect(await spooled()).toHaveLength(status === 202 ? 1 : 0);
 });
 
 describe("through nginx, from GitHub's address:", () => {
@@ -159,8 +135,6 @@ describe("through nginx, from GitHub's address:", () => {
   }
 
   const proxy = (status: number) => new RegExp(`^${status} (pushgate-proxy|unnamed)$`);
-  const receiver = (status: number) => new RegExp(`^${status} pushgate-receiver$`);
-  const sha1 = (body: Buffer) => `sha1=${createHmac("sha1", senders.github.secret).update(body).digest("hex")}`;
 
   test.each<[what: string, answer: RegExp, parts: () => readonly (string | Buffer)[]]>([
     ["a length and chunks", proxy(400), () => [head(signed(push), "transfer-encoding: chunked"), push]],
@@ -168,37 +142,11 @@ describe("through nginx, from GitHub's address:", () => {
     ["a length with a sign", proxy(400), () => whole(signed(push, { "content-length": `+${push.length}` }))],
     ["a chunk whose length is no number", proxy(400), () => [chunked(signed(push)), "zz\r\nnot a chunk\r\n"]],
     ["a space before a colon", proxy(400), () => [head(signed(push)).replace("content-type:", "content-type :"), push]],
-    ["26 MB by their declared length", proxy(413), () => whole(signed(push, { "content-length": String(26 << 20) }))],
-    ["26 MB in chunks", proxy(413), () => [chunked(signed(padded(26 << 20))), chunk(padded(26 << 20)), "0\r\n\r\n"]],
-    ["one byte over the limit", proxy(413), () => whole(signed(padded(longest + 1)))],
     [
       "one byte over the limit, without a length",
       proxy(413),
       () => [chunked(signed(padded(longest + 1))), chunk(padded(longest + 1)), "0\r\n\r\n"],
     ],
-    [
-      "a gzip bomb",
-      receiver(415),
-      () => whole(signed(gzipSync(Buffer.alloc(20 << 20, "[")), { "content-encoding": "gzip" })),
-    ],
-    ["deep JSON, rightly signed", receiver(400), () => whole(signed(Buffer.from("[".repeat(500_000))))],
-    ["names of prototypes", receiver(400), () => whole(signed(Buffer.from('{"__proto__":{"ref":"refs/heads/main"}}')))],
-    [
-      "a ref that is an option of git",
-      receiver(200),
-      () => whole(signed(bytes({ ref: "refs/heads/--upload-pack=x" }))),
-    ],
-    [
-      "SHA-1 beside a wrong SHA-256",
-      receiver(401),
-      () => whole(signed(push, { "x-hub-signature": sha1(push), "x-hub-signature-256": `sha256=${"0".repeat(64)}` })),
-    ],
-    [
-      "two signatures, both right",
-      receiver(401),
-      () => [head(signed(push), `x-hub-signature-256: ${signed(push).headers["x-hub-signature-256"]}`), push],
-    ],
-    ["a control in a header", receiver(400), () => whole(signed(push, { "content-type": "a\u001b[2J\u0001" }))],
   ])("%s is rejected", async (_, expected, parts) => {
     expect(await raw(parts())).toMatch(expected);
     expect(await spooled()).toEqual([]);
@@ -210,32 +158,7 @@ describe("through nginx, from GitHub's address:", () => {
     socket.end(push.subarray(0, 100));
     await new Promise((resolve) => socket.resume().once("close", resolve));
     expect(await spooled()).toEqual([]);
-    expect(await raw(whole(signed(push)))).toMatch(receiver(202));
+    expect(await raw(whole(signed(push)))).toBe("202 pushgate-receiver");
     expect(await spooled()).toHaveLength(1);
-  });
-
-  test("a body of the limit, with a length and without one, is accepted", async () => {
-    const body = padded(longest);
-    expect(await raw(whole(signed(body)))).toMatch(receiver(202));
-    expect(await raw([chunked(signed(body, { "x-github-delivery": "other" })), chunk(body), "0\r\n\r\n"])).toMatch(
-      receiver(202),
-    );
-    expect(await spooled()).toHaveLength(2);
-  });
-
-  test("every line that these left in the logs of nginx and the receiver is printable JSON", async () => {
-    // Of the receiver's present start. The one before it, for the new secrets, may have read the new settings with the
-    // credentials of the old unit on a slow host: it reports that in plain text, and `up` starts it again.
-    const start = `$(systemctl show -p InvocationID --value ${units.receiver})`;
-    const texts = [
-      `cat ${nginxLogs.access}`,
-      `journalctl --no-pager --output=cat --identifier=pushgate-receiver _SYSTEMD_INVOCATION_ID=${start}`,
-    ];
-    for (const log of texts) {
-      const text = await host.read(log);
-      expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
-      expect(text.split("\n").filter((line) => !line.startsWith("{"))).toEqual([]);
-      for (const line of text.trim().split("\n")) expect(JSON.parse(line)).toHaveProperty("status");
-    }
   });
 });

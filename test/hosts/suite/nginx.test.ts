@@ -1,6 +1,7 @@
 /**
- * pushgate's own nginx on a host: which rights it has and which of them it needs, and that neither a reload, nor a restart
- * after an upgrade, nor the rotation of its logs rejects a delivery. neighbours.test.ts has an nginx of the operator.
+ * pushgate's own nginx on a host: which rights it has and which of them it needs, and that neither a restart after an
+ * upgrade nor the rotation of its logs rejects a delivery. leave.test.ts has an nginx of the operator, and reboot.test.ts
+ * restarts and reloads this one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -79,28 +80,6 @@ describe("its rights", () => {
 });
 
 describe("no delivery is rejected", () => {
-  test("while nginx reloads ten times", async () => {
-    const before = await pid();
-    const reloads = async () => {
-      for (let i = 0; i < 10; i++) {
-        await host.inside(`systemctl reload ${units.nginx}`);
-        await sleep(200);
-      }
-    };
-    expect(await answersWhile(reloads)).toEqual([202]);
-    expect(await pid()).toBe(before);
-  });
-
-  test("while nginx restarts five times", async () => {
-    const restarts = async () => {
-      for (let i = 0; i < 5; i++) {
-        await host.inside(`systemctl restart ${units.nginx}`);
-        await sleep(300);
-      }
-    };
-    expect(await answersWhile(restarts)).toEqual([202]);
-  });
-
   const libssl = "$(ldd /usr/sbin/nginx | sed -n 's/.*=> \\(.*libssl[^ ]*\\) .*/\\1/p')";
   test.each([
     ["nginx", "/usr/sbin/nginx"],

@@ -1,32 +1,77 @@
 /**
  * One `up` on a freshly installed host: every layer in order, a clean audit that costs one connection, and deliveries
- * through all layers. hosts.test.ts has a host without IPv6.
+ * through all layers. A search for the text of each secret, during and after this `up`, proves that it is only where it
+ * must be. hosts.test.ts has a host without IPv6, and edge/documents.test.ts rotates a secret.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
-import { pingPayload } from "../../fakes/deliveries.ts";
-import { secrets } from "../../fixtures.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
+import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
 import { disconnect, sshWrapper } from "../ssh-wrapper.ts";
-import { buildWorld, type World } from "../world.ts";
+import { buildWorld, hostnameOf, type World } from "../world.ts";
 
+/** Secrets of this file only: at the same time engines of other files get secrets as arguments of `config set`. */
+const secrets = {
+  site: { current: "vault-site-current-0123456789-abcdefghij", previous: "vault-site-previous-0123456789-abcdefghi" },
+  docs: { current: "vault-docs-current-0123456789-abcdefghij" },
+};
+const token = "vault-token-0123456789-0123456789-abcdefghij";
+const renewed = "vault-site-renewed-0123456789-abcdefghij";
+/** The secrets that exist before `up`. */
+const known = { ...secrets.site, docs: secrets.docs.current, token };
 const ssh = sshWrapper();
 let host: Host;
+let search: SecretSearch;
 let world: World;
 let up: Run;
+/** Name -> the text to search for. */
+let needles: Record<string, string>;
+/** Command lines and environments that contained a secret during `up`. */
+let duringUp: readonly string[];
+
+const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
+
+/** The first line of the key in a PEM: 64 characters. */
+const body = (pem: string): string => {
+  const line = pem.split("\n").findIndex((text) => text.includes("PRIVATE KEY"));
+  return pem.split("\n")[line + 1]!;
+};
 
 beforeAll(async () => {
   host = await bootHost({ name: "bare", release, variant: "bare" });
-  world = await buildWorld([host], { path: [ssh.folder], starts: true });
+  search = await secretSearch(host);
+  world = await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true });
+  const watch = watchProcesses(known);
   up = await world.stack.up();
+  duringUp = watch();
+  const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
+  const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
+    urn.endsWith("command:local:Command::client certificate"),
+  );
+  needles = {
+    current: secrets.site.current,
+    previous: secrets.site.previous,
+    docs: secrets.docs.current,
+    token,
+    "origin-pull key": body(JSON.parse(plain(made.outputs.stdout)).key),
+    "origin key": body(await host.readFile("/etc/pushgate/tls/origin.key")),
+  };
 });
 
 afterAll(async () => {
   await world?.close();
   await host?.kill();
 });
+
+/** Unwraps a secret output, which `--show-secrets` prints as JSON in a marked object. */
+const plain = (value: string | { plaintext: string }): string =>
+  typeof value === "string" ? value : JSON.parse(value.plaintext);
+
+const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
 
 /** What is printed beside warnings. */
 const notes = ({ diagnostics }: Run): string[] =>
@@ -64,22 +109,72 @@ test("each protection is active before what it protects, by the engine's steps, 
   expect(steps).toEqual(sent.map((layer) => `bare-${layer}`));
   const stamps = await host.read("find /var/lib/pushgate/stamps -type f -printf '%T@ %f\\n' | sort -n | cut -d' ' -f2");
   expect(stamps.split("\n")).toEqual(layers);
-  const edge = up.steps
-    .filter(({ type }) => type.startsWith("cloudflare:"))
-    .map(({ type }) => type.split("/").at(-1)!.split(":")[1]!);
-  const guarded = up.steps.findLastIndex(({ name }) => name.endsWith("-guard"));
-  const signed = edge.filter((type) => type === "OriginCaCertificate").length;
-  expect(signed).toBe(1);
   // Except for the certificate that a layer of the host installs, Cloudflare changes only after the host is complete.
-  const after = up.steps.slice(guarded + 1);
-  expect(after.filter(({ type }) => type.startsWith("cloudflare:"))).toHaveLength(edge.length - signed);
-  const records = edge.filter((type) => type === "DnsRecord").length;
-  expect(records).toBe(2);
-  expect(edge.slice(-records)).toEqual(Array(records).fill("DnsRecord"));
-
   const writes = world.api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
   expect(writes[0]).toBe("certificates");
-  expect(writes.slice(-records)).toEqual(Array(records).fill("dns_records"));
+  expect(writes.slice(-2)).toEqual(["dns_records", "dns_records"]);
+  const guarded = up.steps.findLastIndex(({ name }) => name.endsWith("-guard"));
+  const early = up.steps.slice(0, guarded).filter(({ type }) => type.startsWith("cloudflare:"));
+  expect(early.map(({ name }) => name)).toEqual([`${hostnameOf(host)} origin certificate`]);
+});
+
+const holders = () => search.holders(Object.values(needles));
+const inProcesses = async () => leaked(await search.processes());
+
+test("files contain secrets only in the credentials folders of receiver and nginx, in memory, and the origin key in its own file", async () => {
+  const inMemory = "/run/credentials/pushgate-receiver.service";
+  const ofNginx = "/run/credentials/pushgate-nginx.service/origin.key";
+  expect(Object.values(needles).filter((text) => text.length >= 32)).toHaveLength(6);
+  expect(await holders()).toEqual(["/etc/pushgate/tls/origin.key", ofNginx, `${inMemory}/docs`, `${inMemory}/site`]);
+  expect(await host.read(`findmnt -nro FSTYPE -T ${inMemory}`)).toMatch(/^(ramfs|tmpfs)$/);
+  // systemd 252 makes the account the owner, 257 uses an access list, so the test checks who can read.
+  for (const file of ["/etc/pushgate/tls/origin.key", ofNginx, `${inMemory}/site`, "/etc/pushgate/credentials/site"]) {
+    const read = await host.inside(`runuser -u guest -- cat ${file}`, { check: false });
+    expect(read).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("Permission denied") });
+  }
+});
+
+test("the search finds a secret that is put into a file or an environment", async () => {
+  await host.writeFile("/etc/pushgate/forgotten", `secret=${secrets.docs.current}\n`);
+  expect(await holders()).toContain("/etc/pushgate/forgotten");
+  await host.inside("rm /etc/pushgate/forgotten");
+  await host.inside(`systemd-run --quiet --unit=forgetful --setenv=SECRET=${secrets.docs.current} sleep 60`);
+  await until("the search finds it in the environment", async () =>
+    (await inProcesses()).includes("docs") ? true : undefined,
+  );
+  expect(watchProcesses(known)().join()).toContain("docs in ");
+  await host.inside("systemctl stop forgetful");
+  expect(await inProcesses()).toEqual([]);
+});
+
+test("no process has a secret in its arguments or environment, now or during up, including ssh and systemd-creds", async () => {
+  expect(await inProcesses()).toEqual([]);
+  expect(duringUp).toEqual([]);
+  const given = await search.givenToCreds();
+  expect(given.match(/^encrypt$/gm)).toHaveLength(2);
+  expect(leaked(given)).toEqual([]);
+  expect(ssh.calls().length).toBeGreaterThan(10);
+  expect(leaked(ssh.given())).toEqual([]);
+});
+
+test("units and journal contain no secret", async () => {
+  expect(leaked(await search.units())).toEqual([]);
+  for (const status of [202, 401]) {
+    const secret = status === 401 ? "another-secret-of-at-least-32-characters" : secrets.site.current;
+    expect(await statusWith(secret)).toBe(status);
+  }
+  const said = await search.journal();
+  expect(said).toContain("pushgate-receiver");
+  expect(leaked(said)).toEqual([]);
+  await host.inside(`logger 'token ${secrets.docs.current}'`);
+  await until("the search would find one in the journal", async () =>
+    leaked(await search.journal()).includes("docs") ? true : undefined,
+  );
+});
+
+test("the state and the output of up contain no secret", async () => {
+  expect(leaked(await world.stack.stateText())).toEqual([]);
+  expect(leaked(up.stdout + up.stderr + JSON.stringify(up.diagnostics))).toEqual([]);
 });
 
 test("the audit right after up is clean and costs one connection; another up applies nothing", async () => {
@@ -107,22 +202,36 @@ test.each([
   ["IPv6", actors.github.v6[0]],
 ])("the receiver accepts a signed push from GitHub over %s and spools it once", async (_, source) => {
   const before = await world.spooled(host);
-  expect(await world.deliver({ source })).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  expect(await world.deliver({ source, secret: secrets.site.current })).toMatchObject({
+    status: 202,
+    servedBy: "pushgate-receiver",
+  });
   expect(await world.spooled(host)).toHaveLength(before.length + 1);
 });
 
-test("the receiver accepts a push from a self-hosted git host at its own hook", async () => {
-  const answer = await world.deliver({ hook: "docs", secret: secrets.docs.current, source: actors.gitlab.v4[0] });
-  expect(answer).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
-  expect(await world.spooled(host, "docs")).toHaveLength(1);
+test("a preview of a new secret and of a manual change prints neither secret", async () => {
+  await host.inside(`echo '# by hand' >>${paths.nginx}`);
+  needles.renewed = renewed;
+  const site = { current: renewed, previous: secrets.site.current };
+  await world.stack.setSecrets({ "pushgate:secrets": { site, docs: secrets.docs } });
+  const preview = await world.stack.preview("--diff", "--expect-no-changes");
+  expect(preview.code).toBe(7);
+  expect(preview.steps.map(({ name }) => name).sort()).toEqual(["bare-proxy", "bare-secrets"]);
+  // With --diff the engine prints warnings on standard error.
+  const said = preview.stdout + preview.stderr;
+  expect(said).toContain("- # by hand");
+  expect(said).toContain("+ stamp=");
+  expect(leaked(said + JSON.stringify(preview.diagnostics))).toEqual([]);
 });
 
-test("the receiver answers a ping with 200 and spools nothing", async () => {
-  const before = await world.spooled(host);
-  const answer = await world.deliver({ event: "ping", payload: pingPayload() });
-  expect(answer).toMatchObject({ status: 200, servedBy: "pushgate-receiver" });
-  expect(JSON.parse(answer.body)).toMatchObject({ status: "ignored", reason: expect.stringContaining("ping") });
-  expect(await world.spooled(host)).toEqual(before);
+test("the receiver accepts a new secret at once, and still the former one", async () => {
+  expect(await statusWith(renewed)).toBe(401);
+  const rotated = await world.stack.up();
+  expect(rotated.code, rotated.stdout).toBe(0);
+  expect(await statusWith(renewed)).toBe(202);
+  expect(await statusWith(secrets.site.current)).toBe(202);
+  expect(await statusWith(secrets.site.previous)).toBe(401);
+  expect(leaked(rotated.stdout + (await world.stack.stateText()))).toEqual([]);
 });
 
 test("the installed nginx serves nothing of its own, at once and after a reboot, and pushgate's does", async () => {
@@ -130,5 +239,5 @@ test("the installed nginx serves nothing of its own, at once and after a reboot,
   expect(await host.read(`${other}; true`)).toBe("disabled\ninactive");
   await host.reboot();
   expect(await host.read(`${other}; true`)).toBe("disabled\ninactive");
-  expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+  expect(await world.deliver({ secret: renewed })).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
 });

@@ -415,7 +415,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
   ],
   [
     "the deletion of a branch at Bitbucket, whose `new` is null",
-    "test/hosts/suite/deliveries.test.ts",
+    "test/service/git-hosts/git-hosts.test.ts",
     "what a push means at",
   ],
   ["smuggling on the way to nginx", "test/hosts/suite/deliveries.test.ts", "a length and chunks"],
@@ -479,11 +479,7 @@ const elsewhere: readonly (readonly [mistake: string, file: string, title: strin
     "test/service/receiver/process.test.ts",
     "the journal, the arguments and the environment hold no secret",
   ],
-  [
-    "a secret in a unit, a file or the state",
-    "test/hosts/suite/secrets.test.ts",
-    "units and journal contain no secret",
-  ],
+  ["a secret in a unit, a file or the state", "test/hosts/suite/up.test.ts", "units and journal contain no secret"],
   [
     "an address of the cloud's metadata that a build reads",
     "test/hosts/rebuild/hostile.test.ts",
