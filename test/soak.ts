@@ -17,7 +17,7 @@ import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
 try {
-  const options = "minutes seed release rebuild hostile kills reads publishes cuts steps runs".split(" ");
+  const options = "minutes seed release rebuild hostile kills reads publishes steps runs".split(" ");
   keptByNpm(options, "npm run soak --", process.env);
 } catch (error) {
   console.error(`soak: ${(error as Error).message}`);

@@ -17,7 +17,7 @@ export function run(command: string, ...args: string[]): string {
 const megabytes = 256;
 
 /** Mounts an xfs at `base`, which is in a file below `parent`, and makes an ext4 image on it, which it returns. */
-export function makeImage(base: string, parent: string): string {
+function makeImage(base: string, parent: string): string {
   const backing = run("mktemp", "-p", parent, "pushgate-disk-XXXXXX");
   run("truncate", "-s", `${4 * megabytes}M`, backing);
   run("mkfs.xfs", "-q", backing);

@@ -11,7 +11,7 @@ import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName, placesOf } from "./site.ts";
-import { awaitStatus, idle, nextResult, published, runs, statusOf, timersEnd } from "./status.ts";
+import { awaitStatus, idle, published, runs, statusOf, timersEnd } from "./status.ts";
 import type { Rebuild } from "./world.ts";
 
 let host: Host;
@@ -82,15 +82,8 @@ describe("faults of the repository and the host", () => {
     `{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}${text}{{ end }}{{ end }}{{ end }}`;
   const doubled = '{{ $s := "0123456789abcdef" }}{{ range seq 34 }}{{ $s = printf "%s%s" $s $s }}{{ end }}{{ len $s }}';
   const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).RelPermalink }}';
-  test.each<[string, Files, RegExp, Files?]>([
+  test.each<[string, Files, RegExp]>([
     ["a template error", { "layouts/index.html": "{{ .NoSuchThing }}" }, /NoSuchThing/],
-    [
-      "missing layouts, with which Hugo succeeds and makes no page",
-      { "layouts/index.html": null, "layouts/_default/single.html": null, "layouts/_default/list.html": null },
-      /^Hugo wrote no index\.html\. /,
-      { "layouts/_default/single.html": "{{ .Content }}", "layouts/_default/list.html": "{{ .Title }}" },
-    ],
-    ["an empty front page", { "layouts/index.html": "" }, /^Hugo wrote (no|an empty) index\.html\. /],
     ["an endless build", { "layouts/index.html": nest("") }, /^the build took longer than its 10 s\. /],
     [
       "a build that uses too much memory",
@@ -102,51 +95,12 @@ describe("faults of the repository and the host", () => {
       { "layouts/index.html": css },
       /^Hugo reached its limit of processes and threads \(64\)\. /,
     ],
-    [
-      "a release that is larger than allowed",
-      { "static/large.bin": Buffer.alloc(9 << 20, 7) },
-      /^the commit \w{12} is too large: its files take 9\.\d MiB on the disk, and may take 8\.0\. /,
-      { "static/large.bin": null },
-    ],
-    [
-      "content in the repository",
-      { "content/posts/one.md": "mine", "static/x": "x" },
-      /^the commit tracks content\/posts\/one\.md, but /,
-      { "content/posts/one.md": null },
-    ],
-  ])("the builder fails with the reason and keeps the former page: %s", async (_, files, reason, undo = {}) => {
+  ])("the builder fails with the reason and keeps the former page: %s", async (_, files, reason) => {
     try {
       await rebuild.push(files);
       await failed(before, reason);
       expect((await served()).body).toBe(page);
     } finally {
-      await publishes(undo);
-    }
-  });
-
-  test("the builder publishes a rewritten history", async () => {
-    const kept = Object.fromEntries(
-      rebuild.repositories.site
-        .git("ls-tree", "-r", "--name-only", "-z", "main")
-        .split("\0")
-        .filter(Boolean)
-        .map((path) => [path, Buffer.from(rebuild.repositories.site.git("show", `main:${path}`))]),
-    );
-    const commit = rebuild.repositories.site.rewrite({ ...kept, "layouts/index.html": front("rewritten") });
-    expect((await rebuild.deliver(commit)).status).toBe(202);
-    await published(host, commit);
-    expect((await served()).body).toContain("layout-rewritten");
-  });
-
-  test("the builder rejects a build with half of the pages missing, because such a loss is rarely intended", async () => {
-    const { content } = placesOf("site");
-    await host.inside(`mkdir /srv/aside && mv ${content}/posts ${content}/_index.md /srv/aside/`);
-    try {
-      await rebuild.push({ "static/x": "y" });
-      await failed(before, /^only \d+ pages were built and the published release has \d+\. /);
-      expect((await served()).body).toBe(page);
-    } finally {
-      await host.inside(`mv /srv/aside/* ${content}/ && rmdir /srv/aside`);
       await publishes();
     }
   });
@@ -163,18 +117,6 @@ describe("faults of the repository and the host", () => {
       await host.inside(`mv ${content}.aside ${content}`);
       await publishes();
     }
-  });
-
-  test("the next tick reports a release that was changed manually, and builds it again", async () => {
-    const { site } = placesOf("site");
-    await host.inside(`set -e
-cd ${site}/current/ && chmod u+w . index.html && echo defaced >index.html`);
-    expect((await served()).body).toContain("defaced");
-    await rebuild.request("tick");
-    const status = await nextResult(host, before, "published");
-    expect(status.last!.reason).toBe(`the release ${before.deployed!.release} was changed on the disk: index.html`);
-    expect(status.deployed!.release).not.toBe(before.deployed!.release);
-    expect((await served()).body).toBe(page);
   });
 
   /** Fills the disk except for this many bytes. Another program may write between the look and the allocation. */
@@ -239,18 +181,6 @@ describe("faults of the git host", () => {
     }
   });
 
-  test("the builder publishes without another delivery if the git host goes away and comes back", async () => {
-    const before = statusOf(host)!;
-    await rebuild.git.goAway();
-    const late = await rebuild.push({ "layouts/index.html": front("late") });
-    const status = await failed(before, /cannot be reached/);
-    expect(status.failing).toMatchObject({ attempts: expect.any(Number), next: expect.any(String) });
-    expect((await served()).body).not.toContain("layout-late");
-    await rebuild.git.comeBack();
-    const after = await published(host, late, { timeout: 60_000 });
-    expect(after.failing).toBeUndefined();
-  });
-
   test("a redelivery after failed builds, under the same id, is accepted and built before the builder's own next try", async () => {
     const commit = rebuild.repositories.site.push({ "layouts/index.html": front("again") });
     const headers = { "x-github-delivery": "72d3162e-again" };
@@ -265,8 +195,6 @@ describe("faults of the git host", () => {
   });
 
   test.each<[string, GitHost["faults"], RegExp]>([
-    ["the repository is gone", { status: 404 }, /is not there/],
-    ["the repository has become private", { status: 401 }, /login/],
     [
       "a redirect leads into the host's network",
       { redirect: "https://169.254.169.254" },
@@ -284,7 +212,6 @@ describe("faults of the git host", () => {
   test.each<[string, (ssh: Rebuild["git"]["ssh"]) => unknown, RegExp]>([
     ["the git host rejects the deploy key", (ssh) => ssh.rejectKey(true), /rejected the deploy key/],
     ["an impostor answers at its address", (ssh) => ssh.impersonate(true), /host key .* is not the pinned one/],
-    ["its sshd is down", (ssh) => ssh.goAway(), /cannot be reached/],
   ])("the builder fails with the reason over ssh: %s", async (_, make, reason) => {
     const before = statusOf(host, "docs")!;
     await make(rebuild.git.ssh);

@@ -92,46 +92,6 @@ const leaked = async (text: string): Promise<string> =>
   (await host.inside(`grep -rls -- '${text}' /var/lib/pushgate-sites/*/releases`, { check: false })).stdout.trim();
 
 describe("files that a build can read", () => {
-  const mounts = (source: string) =>
-    ["static", "layouts", "assets", "data", "i18n", "archetypes"]
-      .map((name) => `[[module.mounts]]\nsource = "${name}"\ntarget = "${name}"\n`)
-      .join("") + `[[module.mounts]]\nsource = "${source}"\ntarget = "static/stolen"\n`;
-  const config = (source: string) =>
-    `baseURL = "https://www.example.org/"\ntheme = "plain"\n[params]\nsaid = "x"\n[module]\n${mounts(source)}`;
-
-  test("a build cannot mount a folder of the host, and can without the unit's own root", async () => {
-    await built({ "hugo.toml": config("/srv/private") });
-    expect((await rebuild.visit("/stolen/secret.txt")).status).toBe(404);
-    expect(await leaked(secret)).toBe("");
-
-    await host.inside("mkdir -p /source /content /out /cache && touch /content-of-site");
-    const note = "BindReadOnlyPaths=/run/pushgate-generator/root/content-of-site:/content-of-site";
-    await dropIn("pushgate-generator-site@.service", `[Service]\n${note}\nRootDirectory=\n`);
-    await built({});
-    expect((await rebuild.visit("/stolen/secret.txt")).body).toContain(secret);
-    await host.inside("rmdir /source /content /out /cache && rm /content-of-site");
-  });
-
-  test.each([
-    ["the deploy key's credential", "/run/credentials"],
-    ["another site's clone", `${placesOf("docs").site}/work/clone`],
-    ["the receiver's spool", "/var/spool/pushgate"],
-    ["the process list", "/proc/1"],
-  ])("a build cannot mount %s", async (_, folder) => {
-    await built({ "hugo.toml": config(folder) });
-    const { releases } = statusOf(host)!;
-    const listing = await host.read(
-      `ls -A ${placesOf("site").site}/releases/${releases[0]!.id}/stolen 2>/dev/null || true`,
-    );
-    expect(listing).toBe("");
-  });
-
-  test("a build can mount nothing of /etc except the local time, which it needs", async () => {
-    await built({ "hugo.toml": config("/etc") });
-    const files = `find ${placesOf("site").site}/current/stolen -type f -size +0 -printf '%P\\n'`;
-    expect(["", "localtime"]).toContain(await host.read(`${files} 2>/dev/null || true`));
-  });
-
   test("a build omits symbolic links, and the status names them", async () => {
     const repository = { "hugo.toml": 'baseURL = "https://www.example.org/"\ntheme = "plain"\n' };
     const status = await built({
@@ -160,39 +120,6 @@ describe("files that a build can read", () => {
 });
 
 describe("programs that a build can run", () => {
-  const mark = "#!/bin/sh\ntouch /tmp/ran /var/tmp/ran /out/ran /var/lib/pushgate-sites/site/ran 2>/dev/null\n";
-  const ran = () => host.read("find / -xdev -name ran -type f 2>/dev/null || true");
-
-  test("neither git nor the builder runs a script of the repository; a deploy script only triggers a build", async () => {
-    // The host's owner has a filter of this name, as git-lfs installs one.
-    await host.writeFile("/etc/gitconfig", '[filter "run"]\nsmudge = sh deploy.sh; cat\n');
-    const scripts = {
-      "deploy.sh": { program: mark },
-      "bin/deploy": { program: mark },
-      "scripts/deploy.sh": { program: mark },
-      ".gitattributes": "*.txt filter=run\n",
-      "package.json": '{ "scripts": { "postinstall": "touch /tmp/ran" } }',
-    };
-    expect((await built({ ...scripts, "static/one.txt": "1" })).last!.result).toBe("published");
-    expect(await ran()).toBe("");
-
-    const builder = "/usr/local/lib/pushgate/builder.cjs";
-    const folder = mkdtempSync(join(tmpdir(), "pushgate-weak-"));
-    const weak = await bundledBuilder(folder, ["git.ts", 'GIT_CONFIG_NOSYSTEM: "1",', ""]);
-    await idle(host, "site");
-    await host.inside(`cp -a ${builder} /root/builder.cjs`);
-    await host.writeFile(builder, readFileSync(weak, "utf8"));
-    await host.inside(`systemctl try-restart pushgate-build@site.service`);
-    try {
-      await built({ "static/two.txt": "2" });
-      expect((await ran()).split("\n")).toContain("/var/lib/pushgate-sites/site/ran");
-    } finally {
-      await idle(host, "site");
-      await host.inside(`mv /root/builder.cjs ${builder}; rm -f /etc/gitconfig /var/lib/pushgate-sites/site/ran`);
-      rmSync(folder, { recursive: true });
-    }
-  });
-
   const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).Content }}';
   const openPolicy =
     'baseURL = "/"\n[security.exec]\nallow = [".*"]\n[security.http]\nurls = [".*"]\nmethods = [".*"]\n';

@@ -1,5 +1,5 @@
 /**
- * `npm run soak -- --rebuild [--kills N] [--reads N] [--publishes N] [--cuts N] [--steps N] [--runs N] [--seed S]
+ * `npm run soak -- --rebuild [--kills N] [--reads N] [--publishes N] [--steps N] [--runs N] [--seed S]
  * [--release R]`: repeats random events on one throwaway host and checks that no push is lost and no visitor sees a
  * broken page. Then cuts the power at each step of single runs, and in others without one of the syncs. Needs the tools
  * of `npm run test:rebuild` and xfsprogs. The default counts are one full run.
@@ -11,7 +11,6 @@ import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
 import { ready } from "../ready.ts";
 import { soakReads } from "./constant-readers.ts";
-import { onOwnDisk, soakCuts } from "./power-cuts.ts";
 import { soakKills } from "./process-kills.ts";
 import { soakWalk } from "./random-walk.ts";
 import { buildRebuild } from "./world.ts";
@@ -22,14 +21,13 @@ const { values } = parseArgs({
     kills: { type: "string", default: "1000" },
     reads: { type: "string", default: "100000" },
     publishes: { type: "string", default: "20" },
-    cuts: { type: "string", default: "50" },
     steps: { type: "string", default: "100" },
     runs: { type: "string", default: "100" },
     seed: { type: "string", default: "1" },
     release: { type: "string", default: "bookworm" },
   },
 });
-const count = (name: "kills" | "reads" | "publishes" | "cuts" | "steps" | "runs" | "seed"): number => {
+const count = (name: "kills" | "reads" | "publishes" | "steps" | "runs" | "seed"): number => {
   const given = Number(values[name]);
   if (Number.isInteger(given) && given >= 0) return given;
   console.error(`soak: --${name} is ${values[name]}. Use a whole number.`);
@@ -39,7 +37,6 @@ const counts = {
   kills: count("kills"),
   reads: count("reads"),
   publishes: count("publishes"),
-  cuts: count("cuts"),
   steps: count("steps"),
   runs: count("runs"),
 };
@@ -73,9 +70,6 @@ await withLab({ releases: [release] }, async () => {
   await soak("content after random steps", () => soakWalk(rebuild, counts.steps, seed));
   await soak("reads during publishes", () => soakReads(rebuild, counts.reads, counts.publishes));
   await soak("kill -9", () => soakKills(rebuild, counts.kills, seed));
-  const disk = await onOwnDisk(rebuild);
-  await soak("power cuts", () => soakCuts(rebuild, disk, counts.cuts, seed));
-  await disk.close();
   await rebuild.close();
   await host.kill();
   for (const { name, work } of cutRuns(seed).slice(0, counts.runs)) await soak(name, work);
