@@ -49,12 +49,14 @@ activate() {
     shim_in
     refresh
     say "installing $missing"
+    # Has systemd read all files once, after the install, where each package's script would.
     # shellcheck disable=SC2086
-    apt-get -q -y --no-install-recommends --no-remove -o DPkg::Lock::Timeout="$lock_timeout" \
+    SYSTEMD_OFFLINE=1 apt-get -q -y --no-install-recommends --no-remove -o DPkg::Lock::Timeout="$lock_timeout" \
       -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold install $missing </dev/null >&2 || {
       say "apt-get could not install $missing. If dpkg was interrupted, run: dpkg --configure -a"
       exit 1
     }
+    systemctl daemon-reload
   fi
   # Also where no package is missing: an install that was killed after its work left the shim behind.
   shim_out
