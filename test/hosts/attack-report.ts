@@ -1,5 +1,4 @@
 /** Describes how an attack ended, in a few words. Also sends attacks from the host itself. */
-
 import { loopback } from "../../infra/networks.ts";
 import type { Edge } from "../fakes/cloudflare/dataplane.ts";
 import type { Delivery } from "../fakes/deliveries.ts";

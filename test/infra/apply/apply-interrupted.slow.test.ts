@@ -1,9 +1,7 @@
 /** Kills at each step of an apply. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-
 import { describe, expect, test } from "vitest";
-
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import { after, appliedHost, asDeclared, daemonLayer, stampOf } from "./shell-host.ts";
 

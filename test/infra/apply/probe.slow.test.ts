@@ -2,16 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Probed } from "../../../infra/apply/manifest.ts";
-
-import { ShellHost } from "./shell-host.ts";
-
-const probed = (host: ShellHost, reads: readonly string[], files: readonly string[] = []): Probed => ({
-  name: "x",
-  files: files.map((name) => ({ path: join(host.etc, name) as `/${string}` })),
-  owns: [`${host.etc}/owned-*`],
-  facts: reads.map((read) => ({ name: "fact", read })),
-});
+import { probed, ShellHost } from "./shell-host.ts";
 
 describe("facts", () => {
   test("the probe ends the facts of a layer after 15 seconds, and reports those before and of other layers", () => {

@@ -7,17 +7,10 @@ import { describe, expect, test } from "vitest";
 import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { parseProbe } from "../../../infra/apply/report.ts";
 import { quote } from "../../../infra/apply/shell.ts";
-import { daemonLayer, me, ShellHost } from "./shell-host.ts";
+import { daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
 
 test.each(["apply", "fact", "probe", "system"].map((name) => `infra/apply/${name}.sh`))("dash parses %s", (script) => {
   expect(spawnSync("dash", ["-n", script], { encoding: "utf8" })).toMatchObject({ status: 0, stderr: "" });
-});
-
-const probed = (host: ShellHost, reads: readonly string[], files: readonly string[] = []): Probed => ({
-  name: "x",
-  files: files.map((name) => ({ path: join(host.etc, name) as `/${string}` })),
-  owns: [`${host.etc}/owned-*`],
-  facts: reads.map((read) => ({ name: "fact", read })),
 });
 
 describe("files", () => {

@@ -1,7 +1,6 @@
 /** The walk of reconcile.test.ts, ten times as long. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-
 import { actions, nothingWalked, walk } from "./reconcile-walk.ts";
 
 test("reconcile misses no drift, and converges, in 300 random manual changes, program changes and kills", {

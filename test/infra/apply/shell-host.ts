@@ -202,3 +202,11 @@ export function stampOf(host: ShellHost): string | undefined {
   const path = join(host.state, "stamps/daemon");
   return existsSync(path) ? readFileSync(path, "utf8").split("\n")[0] : undefined;
 }
+
+/** A layer for the probe of files below `etc`, and facts that these scripts read. */
+export const probed = (host: ShellHost, reads: readonly string[], files: readonly string[] = []): Probed => ({
+  name: "x",
+  files: files.map((name) => ({ path: join(host.etc, name) as `/${string}` })),
+  owns: [`${host.etc}/owned-*`],
+  facts: reads.map((read) => ({ name: "fact", read })),
+});

@@ -94,6 +94,20 @@ export function gitAfter(script: string, folder: string, path: string): string {
   return `${folder}:${path}`;
 }
 
+/** What the builder's functions take, with the real git but for one command of it, which this script answers. */
+export function withCommand(site: Bench, command: string, script: string): BuildContext {
+  const answer = `if [ "$1" = ${command} ]; then\n${script}\nfi`;
+  const path = gitAfter(answer, join(site.folder, "bin"), site.builder.path);
+  return contextOf({ ...site, builder: { ...site.builder, path } });
+}
+
+/** Names of all refs of the site's clone. */
+export const refsOf = ({ places }: Pick<Bench, "places">): string[] =>
+  execFileSync("git", ["-C", places.clone, "for-each-ref", "--format=%(refname)"], { encoding: "utf8" })
+    .trim()
+    .split("\n")
+    .toSorted();
+
 /** Makes folders in each other until no path leads to the last, which can then not be read. Only `rm -rf` removes them. */
 export function nest(folder: string): void {
   const deep = `chdir "${folder}"; for (1..40) { mkdir "d" x 200; chdir "d" x 200 or die }`;

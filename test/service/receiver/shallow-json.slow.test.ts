@@ -1,13 +1,9 @@
 /** The receiver with bodies of 5 MB, in the memory that its unit has. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-
 import { receiverMemoryMiB } from "../../../service/limits.ts";
-
 import { delivery } from "../../fakes/deliveries.ts";
 import { example, secrets } from "../../fixtures.ts";
 import { bundled, type Rewrite } from "../bundles.ts";

@@ -1,14 +1,11 @@
 /** The receiver's parser: it agrees with JSON.parse on the first level. shallow-json.slow.test.ts has its time and memory. */
 import { EventEmitter } from "node:events";
-
 import type { IncomingMessage } from "node:http";
-
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { parseShallow } from "../../../service/git-hosts/shallow-json.ts";
-
 import { readBody } from "../../../service/receiver/body.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
 

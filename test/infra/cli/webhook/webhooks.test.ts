@@ -2,7 +2,6 @@
  * `hook --set`, `trace --ping`, `trace --hook` and `trace --since` against the git hosts' fake APIs, with fake hosts whose
  * logs hold what the API delivers.
  */
-
 import type { setTimeout as wait } from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";

@@ -1,20 +1,15 @@
 /** A folder of the output that becomes a link while the builder walks it. exchange.slow.test.ts has the program that does so. */
-
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { below, remove, walk, within } from "../../../../service/builder/files.ts";
-
-import { closeGitHost } from "../harness.ts";
 
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "pushgate-exchange-"));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
-afterAll(closeGitHost);
 const at = (path: string) => join(folder, path);
 
 describe("a folder that becomes a link", () => {

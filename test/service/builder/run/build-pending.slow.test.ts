@@ -1,14 +1,11 @@
 /** The pauses of the builder, by the clock. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-
 import { buildPending } from "../../../../service/builder/run/build-pending.ts";
 import { pending, take } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
 import type { RunLine } from "../../../../service/builder/run/status.ts";
-
 import { type Bench, contextOf, gitHost, onCopies } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
@@ -92,5 +89,17 @@ describe("a run", () => {
     expect(entries.map(({ failing }) => failing?.attempts)).toEqual([1, 2, 3, undefined]);
     const [, second, third, fourth] = entries.map(({ since }) => since);
     expect([second! > 300, third! > 600, fourth! > 1_200, fourth! < 25_000]).toEqual([true, true, true, true]);
+  });
+
+  test("a new marker cuts a pause short, and not below the shortest", async () => {
+    let came = false;
+    const entries = await failing(1, { first: 30_000, rests: 30_000, longest: 30_000, least: 1_200 }, () => {
+      if (!came) setTimeout(() => site.deliver(), 50);
+      came = true;
+    });
+    expect(entries.map(({ result }) => result)).toEqual(["failed", "published"]);
+    expect(entries[1]!.trigger).toHaveLength(2);
+    expect(entries[1]!.since).toBeGreaterThan(1_190);
+    expect(entries[1]!.since).toBeLessThan(20_000);
   });
 });

@@ -8,7 +8,6 @@ import { releases } from "../../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../../service/builder/run/build-pending.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import { type Pauses, pausesOf } from "../../../../service/builder/run/pauses.ts";
-import type { RunLine } from "../../../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { readBuilder } from "../../../../service/builder/settings.ts";
 import { environment } from "../../../../service/builder/source/git.ts";
@@ -51,26 +50,6 @@ describe("a run", () => {
     expect(deployed?.commit).toBe(site.repository.head());
     expect(deployed?.commit).not.toBe(first);
   });
-
-  /** Serves with a git host that fails until there are as many entries, and then calls `then`. */
-  async function failing(times: number, pauses: Pauses, then = () => {}) {
-    const { faults } = await gitHost();
-    faults.status = 500;
-    const entries: (RunLine & { readonly milliseconds: unknown; readonly since: number })[] = [];
-    let last = performance.now();
-    const journal = (entry: RunLine) => {
-      entries.push({ ...entry, since: performance.now() - last });
-      last = performance.now();
-      if (entries.length < times) return;
-      delete faults.status;
-      then();
-    };
-    site.repository.push(siteFiles(2));
-    site.deliver();
-    await buildPending(contextOf(site), journal, pauses, always);
-    expect(pending(site.places)).toEqual([]);
-    return entries;
-  }
 
   test("a status.json that cannot be written is a warning, and the push is published", async () => {
     rmSync(site.places.status);
@@ -230,18 +209,6 @@ describe("a run", () => {
       [],
       `${site.builder.settings.spool} is missing. Run systemd-tmpfiles --create, which makes it. And 1 more.`,
     ]);
-  });
-
-  test("a new marker cuts a pause short, and not below the shortest", async () => {
-    let came = false;
-    const entries = await failing(1, { first: 30_000, rests: 30_000, longest: 30_000, least: 1_200 }, () => {
-      if (!came) setTimeout(() => site.deliver(), 50);
-      came = true;
-    });
-    expect(entries.map(({ result }) => result)).toEqual(["failed", "published"]);
-    expect(entries[1]!.trigger).toHaveLength(2);
-    expect(entries[1]!.since).toBeGreaterThan(1_190);
-    expect(entries[1]!.since).toBeLessThan(20_000);
   });
 
   test("the program prints one line a run and exits when nothing is pending", async () => {

@@ -1,9 +1,7 @@
 /** Many markers. */
 import { readdirSync, writeFileSync } from "node:fs";
-
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-
 import { arrived, pending, take } from "../../../../service/builder/run/markers.ts";
 import { type Bench, onCopies } from "../harness.ts";
 

@@ -5,37 +5,25 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-
 import { type RunningApi, startStatusApi } from "../../../fakes/status-api.ts";
 import { anywhere, bundled } from "../../bundles.ts";
-import { type Bench, bundledBuilder, cannotBuild, closeGitHost, copyOf, finish, published, start } from "../harness.ts";
+import { type Bench, bundledBuilder, finish, onCopies, start } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-reports-"));
 const reports = { folder, status: true, notify: true };
 
-let original: Bench | undefined;
 let site: Bench;
-beforeEach(async ({ skip }) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  original ??= await published(1, { reports });
-  site = await copyOf(original);
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder);
-});
-afterEach(() => site?.remove());
-afterAll(async () => {
-  original?.remove();
-  rmSync(folder, { recursive: true, force: true });
-  await closeGitHost();
-});
-const short = (commit: string): string => commit.slice(0, 12);
-async function _push(files: Parameters<Bench["repository"]["push"]>[0]): Promise<string> {
-  const commit = site.repository.push(files);
-  site.deliver();
-  await site.work();
-  return short(commit);
-}
+onCopies(
+  1,
+  (copy) => {
+    site = copy;
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder);
+  },
+  { reports },
+);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("with the programs", () => {
   let running: RunningApi;

@@ -1,16 +1,14 @@
 /** What the builder has the reporter send: a result for each build, and a turn only where runs begin to fail or succeed. */
-
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { type Report, waiting } from "../../../../service/builder/outbox.ts";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
-
-import { type Bench, cannotBuild, closeGitHost, copyOf, gitHost, published } from "../harness.ts";
+import { type Bench, gitHost, onCopies } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-reports-"));
@@ -28,21 +26,17 @@ test.each([
 });
 
 describe("a run", () => {
-  let original: Bench | undefined;
   let site: Bench;
-  beforeEach(async ({ skip }) => {
-    skip(cannotBuild !== undefined, cannotBuild);
-    original ??= await published(1, { reports });
-    site = await copyOf(original);
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder);
-  });
-  afterEach(() => site?.remove());
-  afterAll(async () => {
-    original?.remove();
-    rmSync(folder, { recursive: true, force: true });
-    await closeGitHost();
-  });
+  onCopies(
+    1,
+    (copy) => {
+      site = copy;
+      rmSync(folder, { recursive: true, force: true });
+      mkdirSync(folder);
+    },
+    { reports },
+  );
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   const all = (): Report[] => waiting(folder).map(({ report }) => report!);
   /** What was added since the last call: "status failure <commit>". */

@@ -3,9 +3,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-
 import { take } from "../../../../service/builder/run/markers.ts";
-
 import { type Bench, bundledBuilder, onCopies, start } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
 

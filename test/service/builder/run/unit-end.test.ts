@@ -1,7 +1,5 @@
 /** A builder that is killed in the middle of a run: what the status reports, and how long the next one pauses. */
-
 import { rmSync } from "node:fs";
-
 import { expect, test } from "vitest";
 import { currentRelease } from "../../../../service/builder/release/releases.ts";
 import { pending, take } from "../../../../service/builder/run/markers.ts";

@@ -5,9 +5,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
-
 import { fetchHead, pruneClone } from "../../../../service/builder/source/repository.ts";
-import { type Bench, contextOf, gitAfter, onCopies } from "../harness.ts";
+import { type Bench, contextOf, onCopies, refsOf, withCommand } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
 const MiB = 1 << 20;
@@ -17,20 +16,8 @@ onCopies(2, (copy) => {
 });
 const clone = (...path: string[]) => join(site.places.clone, ...path);
 const has = (commit: string) => spawnSync("git", ["-C", clone(), "cat-file", "-e", `${commit}^{commit}`]).status === 0;
-const refs = () =>
-  spawnSync("git", ["-C", clone(), "for-each-ref", "--format=%(refname)"], { encoding: "utf8" })
-    .stdout.trim()
-    .split("\n")
-    .toSorted();
 
 const withLimit = (releaseBytes: number) => contextOf(site, { releaseBytes });
-
-/** The real git, but for one command of it, which this script answers. */
-function withCommand(command: string, script: string) {
-  const answer = `if [ "$1" = ${command} ]; then\n${script}\nfi`;
-  const path = gitAfter(answer, join(site.folder, "bin"), site.builder.path);
-  return contextOf({ ...site, builder: { ...site.builder, path } });
-}
 
 describe("what forced pushes left in the clone", () => {
   const kept = (commit: string | null) => `refs/pushgate/kept/${commit}`;
@@ -51,11 +38,11 @@ describe("what forced pushes left in the clone", () => {
     const last = await forced(1_000);
     await pruneClone(withLimit(await size()));
     expect([has(former), has(first)]).toEqual([true, true]);
-    expect(refs()).toEqual([kept(former), kept(first), "refs/pushgate/head"].toSorted());
+    expect(refsOf(site)).toEqual([kept(former), kept(first), "refs/pushgate/head"].toSorted());
 
     await pruneClone(withLimit((await size()) - 1));
     expect([has(former), has(first), has(last)]).toEqual([false, false, true]);
-    expect(refs()).toEqual([...ofReleases(), "refs/pushgate/head"].toSorted());
+    expect(refsOf(site)).toEqual([...ofReleases(), "refs/pushgate/head"].toSorted());
     expect(ofReleases()).toHaveLength(2);
     for (const { commit } of site.status().releases) expect(has(commit!)).toBe(true);
     expect(await size()).toBeLessThan(MiB);
@@ -74,7 +61,7 @@ describe("what forced pushes left in the clone", () => {
   test("stays where git cannot measure it", async () => {
     const former = await forced(MiB);
     await forced(1_000);
-    const at = withCommand("rev-list", "exit 1");
+    const at = withCommand(site, "rev-list", "exit 1");
     await pruneClone({ ...at, settings: withLimit(1).settings });
     expect(has(former)).toBe(true);
   });
@@ -86,6 +73,6 @@ describe("what forced pushes left in the clone", () => {
     await forced(1_000);
     await pruneClone(withLimit(1));
     expect(has(former)).toBe(false);
-    expect(refs()).toEqual(["refs/pushgate/head"]);
+    expect(refsOf(site)).toEqual(["refs/pushgate/head"]);
   });
 });

@@ -1,10 +1,8 @@
 /** The functions of the clone by themselves, with the real git. repository.test.ts and bounds.slow.test.ts have whole runs. */
 import { spawnSync } from "node:child_process";
-
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-
 import { gitOf } from "../../../../service/builder/source/git.ts";
 import {
   admit,
@@ -15,7 +13,7 @@ import {
   lastHead,
   removeHalfCheckout,
 } from "../../../../service/builder/source/repository.ts";
-import { type Bench, contextOf, gitAfter, onCopies, timers } from "../harness.ts";
+import { type Bench, contextOf, onCopies, refsOf, timers, withCommand } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
 const MiB = 1 << 20;
@@ -24,20 +22,8 @@ onCopies(2, (copy) => {
   site = copy;
 });
 const clone = (...path: string[]) => join(site.places.clone, ...path);
-const refs = () =>
-  spawnSync("git", ["-C", clone(), "for-each-ref", "--format=%(refname)"], { encoding: "utf8" })
-    .stdout.trim()
-    .split("\n")
-    .toSorted();
 
 const withLimit = (releaseBytes: number) => contextOf(site, { releaseBytes });
-
-/** The real git, but for one command of it, which this script answers. */
-function withCommand(command: string, script: string) {
-  const answer = `if [ "$1" = ${command} ]; then\n${script}\nfi`;
-  const path = gitAfter(answer, join(site.folder, "bin"), site.builder.path);
-  return contextOf({ ...site, builder: { ...site.builder, path } });
-}
 
 /** The error's kind and message. */
 async function faultOf(work: Promise<unknown>): Promise<[kind: string, message: string]> {
@@ -59,7 +45,7 @@ describe("the clone", () => {
     expect(statSync(clone(".git")).mode & 0o777).toBe(0o700);
     expect(existsSync(`${site.places.clone}.new`)).toBe(false);
     expect(readdirSync(clone())).toEqual([".git"]);
-    expect(refs()).toEqual(["refs/pushgate/head"]);
+    expect(refsOf(site)).toEqual(["refs/pushgate/head"]);
   });
 
   test("without a HEAD is made anew, with nothing of the former one", async () => {
@@ -96,13 +82,13 @@ describe("the clone", () => {
       "git cannot list the files: fatal: a riddle",
     ],
   ])("is at fault where git %s fails for no reason that is known", async (command, work, kind, message) => {
-    const at = withCommand(command, "echo 'fatal: a riddle' >&2; exit 128");
+    const at = withCommand(site, command, "echo 'fatal: a riddle' >&2; exit 128");
     expect(await faultOf(work(at))).toEqual([kind, message]);
   });
 
   test("that cannot be made is no fault of a clone", async () => {
     rmSync(site.places.clone, { recursive: true });
-    const at = withCommand("init", "echo 'fatal: a riddle' >&2; exit 128");
+    const at = withCommand(site, "init", "echo 'fatal: a riddle' >&2; exit 128");
     expect(await faultOf(fetchHead(at))).toEqual(["another", "git cannot make a clone: fatal: a riddle"]);
     const none = gitOf({ ...site.builder, path: join(site.folder, "nowhere") });
     expect(await faultOf(fetchHead({ ...at, git: none }))).toEqual([
@@ -113,7 +99,7 @@ describe("the clone", () => {
 
   test("is not at fault where git has no memory, and git leaves no timer behind", async () => {
     const before = timers();
-    const at = withCommand("fetch", "kill -9 $$");
+    const at = withCommand(site, "fetch", "kill -9 $$");
     expect(await faultOf(fetchHead(at))).toEqual([
       "another",
       expect.stringMatching(/^git reached the builder's memory/),
@@ -123,7 +109,7 @@ describe("the clone", () => {
   });
 
   test("a commit that the disk did not take is no fault of the clone", async () => {
-    const at = withCommand("read-tree", "echo 'error: unable to write file x' >&2; exit 128");
+    const at = withCommand(site, "read-tree", "echo 'error: unable to write file x' >&2; exit 128");
     expect(await faultOf(checkOut(at, "HEAD"))).toEqual([
       "another",
       expect.stringMatching(/^git cannot write its files\. Free space/),
@@ -230,7 +216,7 @@ describe("the changes between two commits", () => {
     ["diff-tree", "head -c 70000000 /dev/zero; exit 0", "too many files changed to compare"],
   ])("are unknown where git %s ends with: %s", async (command, script, unknown) => {
     const head = site.repository.head()!;
-    expect(await changes(withCommand(command, script), head, head)).toEqual({
+    expect(await changes(withCommand(site, command, script), head, head)).toEqual({
       unknown: unknown.replace("$", head.slice(0, 12)),
     });
   });

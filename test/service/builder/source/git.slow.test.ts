@@ -13,70 +13,16 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { makePlaces } from "../../../../service/builder/places.ts";
-import type { Git } from "../../../../service/builder/source/git.ts";
-import { checkOut, discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
-import type { GitHost } from "../../../fakes/git-host.ts";
-
-import { type Bench, bench, cannotBuild, closeGitHost, gitHost } from "../harness.ts";
-import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
 import { siteFiles } from "../hugo-site.ts";
 import { type Changes, gitWith } from "./git-lines.ts";
+import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
 
-let host: GitHost;
-let site: Bench;
-let hostile: HostileHost;
-beforeEach(async ({ skip }) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  skip(noHostileHost !== undefined, noHostileHost);
-  if (site) return discardClone(site.places);
-  host = await gitHost();
-  site = await bench();
-  hostile = hostileHost(site.folder);
-  makePlaces(site.places);
-});
-afterEach(() => {
-  for (const fault of ["status", "redirect", "trickles"] as const) delete host?.faults[fault];
-});
-afterAll(async () => {
-  site?.remove();
-  await closeGitHost();
-});
-
-const git = (changes: Changes = {}, seconds?: number) =>
-  gitWith({ ...site.builder, path: hostile.path }, changes, seconds);
-
-/** Fetches the head and checks it out, as a run does. Returns why it cannot. */
-async function checkedOut(by: Git, submodules = false): Promise<string | undefined> {
-  const at = { settings: { ...site.builder.settings, submodules }, places: site.places, git: by };
-  try {
-    await checkOut(at, await fetchHead(at));
-    return undefined;
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
+onHostileHost();
 
 describe("a hostile remote", () => {
-  /** A server that speaks no git: what reaches it. */
-  let reached: string[];
-  let server: Server;
-  let _port: number;
-  beforeEach(async () => {
-    reached = [];
-    server = createServer((request, response) => {
-      reached.push(request.url!);
-      response.writeHead(404).end();
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    _port = (server.address() as AddressInfo).port;
-  });
-  afterEach(() => server?.close());
-
   test("a fetch that gets 20 bytes a second is ended, and would last for its whole time limit", async () => {
     host.faults.trickles = true;
     const quick = { "http.lowSpeedTime": "1" };

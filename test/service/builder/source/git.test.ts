@@ -7,50 +7,14 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { makePlaces } from "../../../../service/builder/places.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
-import { checkOut, discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
-import type { GitHost } from "../../../fakes/git-host.ts";
+import { discardClone } from "../../../../service/builder/source/repository.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
-import { type Bench, bench, cannotBuild, closeGitHost, gitHost } from "../harness.ts";
-import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
-
 import { type Changes, gitWith, linesOf } from "./git-lines.ts";
+import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
 
-let host: GitHost;
-let site: Bench;
-let hostile: HostileHost;
-beforeEach(async ({ skip }) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  skip(noHostileHost !== undefined, noHostileHost);
-  if (site) return discardClone(site.places);
-  host = await gitHost();
-  site = await bench();
-  hostile = hostileHost(site.folder);
-  makePlaces(site.places);
-});
-afterEach(() => {
-  for (const fault of ["status", "redirect", "trickles"] as const) delete host?.faults[fault];
-});
-afterAll(async () => {
-  site?.remove();
-  await closeGitHost();
-});
-
-const git = (changes: Changes = {}, seconds?: number) =>
-  gitWith({ ...site.builder, path: hostile.path }, changes, seconds);
-
-/** Fetches the head and checks it out, as a run does. Returns why it cannot. */
-async function checkedOut(by: Git, submodules = false): Promise<string | undefined> {
-  const at = { settings: { ...site.builder.settings, submodules }, places: site.places, git: by };
-  try {
-    await checkOut(at, await fetchHead(at));
-    return undefined;
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
+onHostileHost();
 
 describe("the host's configuration", () => {
   const files = ["system", "user", "xdg", "template"].map((name) => `${name}.txt`);

@@ -2,45 +2,13 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { builderSettings } from "../../../../infra/host/builder/builder.ts";
-
+import { describe, expect, test } from "vitest";
 import type { Files } from "../../../fakes/git-repository.ts";
-import { rebuilt } from "../../../fixtures.ts";
-import {
-  type Bench,
-  bench,
-  bundledBuilder,
-  type Change,
-  cannotBuild,
-  closeGitHost,
-  finish,
-  start,
-  type Without,
-} from "../harness.ts";
+import { bundledBuilder, finish, start, type Without } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
+import { begin, inDocs, onOwnContent, post, posts, published, pushed, site, within } from "./own-content-scene.ts";
 
-let site: Bench;
-beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
-afterEach(() => site?.remove());
-afterAll(closeGitHost);
-
-const post = (title: string, more = "") => `---\ntitle: ${title}\n${more}---\nText.\n`;
-const posts: Files = { "content/post/one.md": post("One"), "content/post/two.md": post("Two") };
-/** These files in a folder of the repository. */
-const within = (folder: string, files: Files): Files =>
-  Object.fromEntries(Object.entries(files).map(([path, entry]) => [`${folder}/${path}`, entry]));
-
-const pushed = async (files: Files) => {
-  site.repository.push(files);
-  site.deliver();
-  return (await site.work()).last;
-};
-/** A site with these files published. */
-const published = async (files: Files = posts, change: Change = {}) => {
-  site = await bench({ ownContent: true, ...change });
-  expect(await pushed(files)).toMatchObject({ result: "published" });
-};
+onOwnContent();
 
 describe("content in the repository", () => {
   test("the folders are those of the site's configuration, of every language, and no others", async () => {
@@ -69,7 +37,7 @@ describe("content in the repository", () => {
   });
 
   test("the site is built anew after its content has moved into the repository, though no commit is new", async () => {
-    site = await bench();
+    await begin();
     site.deliver();
     expect((await site.work()).last.result).toBe("published");
     site.repository.push({ "README.md": "x" });
@@ -84,19 +52,13 @@ describe("content in the repository", () => {
 });
 
 describe("a site in a folder of the repository", () => {
-  const ofFolder = (folder: string) => {
-    const [hook] = rebuilt.hooks;
-    return builderSettings({ ...hook!, site: { ...hook!.site!, folder } }).paths;
-  };
-  const change = { folder: "docs", paths: ofFolder("docs") };
-
   test.each<[string, Files]>([
     ["is missing", {}],
     ["is a link to a folder of the host", { docs: { link: "/etc" } }],
     ["is a link to a folder of the repository", { docs: { link: "static" } }],
     ["is a file", { docs: "text" }],
   ])("the builder rejects a commit in which the folder %s, and the site stays", async (_, files) => {
-    await published(within("docs", siteFiles(1)), change);
+    await published(within("docs", siteFiles(1)), inDocs);
     const gone = Object.fromEntries(Object.keys(within("docs", siteFiles(1))).map((path) => [path, null]));
     expect(await pushed({ ...gone, ...files })).toMatchObject({
       result: "rejected",
@@ -106,7 +68,7 @@ describe("a site in a folder of the repository", () => {
   });
 
   test("no line alone keeps the build from following a link: without all three it publishes what lies outside", async () => {
-    await published(within("docs", siteFiles(1)), change);
+    await published(within("docs", siteFiles(1)), inDocs);
     const outside = join(site.folder, "outside");
     for (const [path, text] of Object.entries({ ...siteFiles(7), ...posts })) {
       mkdirSync(dirname(join(outside, path)), { recursive: true });

@@ -1,34 +1,10 @@
 /** A site whose content is in its repository, at its top or in a folder: which pushes and which times build it. */
-
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
-import { builderSettings } from "../../../../infra/host/builder/builder.ts";
+import { describe, expect, test } from "vitest";
 import { contentFolders, contentOf, movedFrom } from "../../../../service/builder/build/content.ts";
-import type { Files } from "../../../fakes/git-repository.ts";
-import { rebuilt } from "../../../fixtures.ts";
-import { type Bench, bench, type Change, cannotBuild, closeGitHost } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+import { begin, inDocs, onOwnContent, post, posts, published, pushed, site, within } from "./own-content-scene.ts";
 
-let site: Bench;
-beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
-afterEach(() => site?.remove());
-afterAll(closeGitHost);
-
-const post = (title: string, more = "") => `---\ntitle: ${title}\n${more}---\nText.\n`;
-const posts: Files = { "content/post/one.md": post("One"), "content/post/two.md": post("Two") };
-/** These files in a folder of the repository. */
-const within = (folder: string, files: Files): Files =>
-  Object.fromEntries(Object.entries(files).map(([path, entry]) => [`${folder}/${path}`, entry]));
-
-const pushed = async (files: Files) => {
-  site.repository.push(files);
-  site.deliver();
-  return (await site.work()).last;
-};
-/** A site with these files published. */
-const published = async (files: Files = posts, change: Change = {}) => {
-  site = await bench({ ownContent: true, ...change });
-  expect(await pushed(files)).toMatchObject({ result: "published" });
-};
+onOwnContent();
 
 describe("content in the repository", () => {
   test("it is built, a push of a post is published, and one of README is not", async () => {
@@ -131,14 +107,8 @@ describe("what Hugo prints of the folders", () => {
 });
 
 describe("a site in a folder of the repository", () => {
-  const ofFolder = (folder: string) => {
-    const [hook] = rebuilt.hooks;
-    return builderSettings({ ...hook!, site: { ...hook!.site!, folder } }).paths;
-  };
-  const change = { folder: "docs", paths: ofFolder("docs") };
-
   test("it is built there, and the default paths are below it", async () => {
-    await published(within("docs", { ...siteFiles(2), ...posts }), change);
+    await published(within("docs", { ...siteFiles(2), ...posts }), inDocs);
     expect(site.page()).toContain("/post/one/");
     expect((await pushed({ "docs/content/post/x.md": post("X") })).reason).toBe("changed: docs/content/post/x.md");
     expect((await pushed({ "docs/static/x.txt": "" })).reason).toBe("changed: docs/static/x.txt");
@@ -149,7 +119,7 @@ describe("a site in a folder of the repository", () => {
   });
 
   test("a commit that tracks content there is rejected if the content is outside the repository", async () => {
-    site = await bench(change);
+    await begin(inDocs);
     expect((await pushed(within("docs", { ...siteFiles(1), ...posts }))).reason).toMatch(
       /tracks docs\/content\/post\/one\.md.* Run git rm -r --cached docs\/content/,
     );
