@@ -33,14 +33,17 @@ replace() { sync -- "$1.new" && mv -fT -- "$1.new" "$1"; }
 
 lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager >&2; }
 
-# Has systemd read all files, which takes 0.2 s, where those of these units have changed since it read them. It reads those
-# of a new unit when that starts.
-reread() { ! systemctl show -p NeedDaemonReload --value "$@" | grep -qx yes || systemctl daemon-reload; }
+# Units whose files changed after systemd read them.
+stale() {
+  found=$(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
+  echo "${found:-none}"
+}
 
-# `enable` alone has systemd read all files each time.
+# `enable` alone has systemd read all files, as a daemon-reload does, which takes 0.2 s. It reads those of a new unit when
+# that starts.
 enable_units() {
   systemctl enable --quiet --no-reload "$@"
-  reread "$@"
+  [ "$(stale "$@")" = none ] || systemctl daemon-reload
 }
 
 # Restarts services $2..., and fails where one fails within 1.2 s, or before command $1 succeeds.

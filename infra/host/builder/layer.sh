@@ -93,9 +93,3 @@ generator_version() { # path, least version, account, how sed finds the version,
     echo "$found; $5"
   fi
 }
-
-# Units whose files changed after systemd read them.
-stale() {
-  found=$(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
-  echo "${found:-none}"
-}
