@@ -3,8 +3,9 @@
  * - `npm run mutate -- service/receiver infra/apply/reconcile.ts` changes these only,
  * - `npm run mutate -- --changed` only lines that differ from main,
  * - without arguments it changes everything, which takes hours.
- * `--sample 300` tries the same 300 mutants of each area in every run, and stores nothing. `--quick` leaves out mutants of constants, each of which needs all tests of its
- * folder. Results are kept in node_modules/.cache: the next run repeats what changed since. `--again` repeats everything.
+ * `--sample 300` tries the same 300 mutants of each area in every run, and stores nothing. `--quick` leaves out mutants of
+ * constants, each of which needs all tests of its folder. Results are kept in node_modules/.cache: the next run repeats
+ * what changed since. `--again` repeats everything.
  */
 import { execFileSync } from "node:child_process";
 import { relative } from "node:path";

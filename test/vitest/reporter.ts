@@ -1,7 +1,7 @@
 /**
  * The end of the output of `npm test`: the seconds of each folder, skipped tests and the command that installs what they
- * need, one line for each failure (.ci/run repeats these at its end), then `N passed, N failed, N skipped`. With NO_SKIPS=1 a skip counts as a
- * failure, for hosts that must run everything.
+ * need, one line for each failure (.ci/run repeats these at its end), then `N passed, N failed, N skipped`. With
+ * NO_SKIPS=1 a skip counts as a failure, for hosts that must run everything.
  */
 import { writeFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
