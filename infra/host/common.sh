@@ -39,11 +39,13 @@ stale() {
   echo "${found:-none}"
 }
 
-# `enable` alone has systemd read all files, as a daemon-reload does, which takes 0.2 s. It reads those of a new unit when
-# that starts.
+# A daemon-reload has systemd read all files, which takes 0.2 s. It reads those of a new unit when that starts.
+reload_stale() { [ "$(stale "$@")" = none ] || systemctl daemon-reload; }
+
+# `enable` alone reloads, too.
 enable_units() {
   systemctl enable --quiet --no-reload "$@"
-  [ "$(stale "$@")" = none ] || systemctl daemon-reload
+  reload_stale "$@"
 }
 
 # Restarts services $2..., and fails where one fails within 1.2 s, or before command $1 succeeds.

@@ -15,7 +15,8 @@ remove_builder() { # hook
 }
 
 start_enabled() {
-  systemctl daemon-reload
+  # shellcheck disable=SC2046
+  reload_stale $(of_site "$all" '*')
   for site in $built; do
     unit=$(of_site "$siteTarget" "$site")
     ! systemctl is-enabled --quiet "$unit" || systemctl start "$unit"

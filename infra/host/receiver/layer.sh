@@ -40,7 +40,8 @@ take_up() {
     [ -e "$path" ] || rm -f "$units/sockets.target.wants/${path##*/}"
     renew=yes
   done
-  systemctl daemon-reload
+  # shellcheck disable=SC2086
+  if systemctl is-active --quiet "$slice"; then systemctl daemon-reload; else reload_stale $sockets "$metrics" "$service" "$slice"; fi
   for path in "$units"/$everySocket; do
     [ -e "$path" ] || continue
     unit=${path##*/}
