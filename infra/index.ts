@@ -2,7 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { runLocally } from "./apply/ship.ts";
 import { allHostnames, namesOf, siteHostnames, webhookUrls } from "./config/derived.ts";
-import { readCloudflareAccess, readSettings } from "./config/settings.ts";
+import { readCloudflareAccess, readSettings } from "./config/read.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
 import { clientCertificateScript, presentClientCertificate, readClientCertificate } from "./edge/client-certificate.ts";

@@ -1,7 +1,7 @@
 /** Faults of the configuration, in one form: `<key> <what is wrong>. <What to do.>`; and the error that carries all. */
-import * as pulumi from "@pulumi/pulumi";
 import leven from "leven";
 import * as v from "valibot";
+import { UserError } from "../user-error.ts";
 
 /** `says` follows the key: "is 99999. Use a TCP port from 1 to 65535." */
 export type Fault = { readonly key: string; readonly says: string };
@@ -9,7 +9,7 @@ export type Fault = { readonly key: string; readonly says: string };
 export const faultsOf = (key: string, conditions: Readonly<Record<string, boolean>>): Fault[] =>
   Object.entries(conditions).flatMap(([says, isWrong]) => (isWrong ? [{ key, says }] : []));
 
-export class SettingsError extends pulumi.RunError {
+export class SettingsError extends UserError {
   readonly faults: readonly Fault[];
   constructor(faults: readonly Fault[]) {
     const lines = faults.map(({ key, says }) => `  ${key.includes(":") ? key : `pushgate:${key}`} ${says}`);

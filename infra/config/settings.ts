@@ -1,8 +1,4 @@
-/** The only reader of the stack's configuration, with every fault in one error. Secrets leave it as Outputs only. */
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import * as pulumi from "@pulumi/pulumi";
-import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
+/** From the stack's configuration to settings and credentials, with every fault in one error. Pure. */
 import * as v from "valibot";
 import { credentialKinds, credentialOf } from "../../service/credentials.ts";
 import { vendorUrl } from "../contract.ts";
@@ -16,12 +12,8 @@ export type { GitHostName } from "../../service/git-hosts/index.ts";
 export type { Edge, Hook, Host, Plan, Settings, Site } from "./schema.ts";
 
 const namespace = "pushgate:";
-const token = "cloudflare:apiToken";
-const baseUrl = "cloudflare:baseUrl";
-
-declare module "@pulumi/pulumi/runtime/config.js" {
-  export function isConfigSecret(key: string): boolean;
-}
+export const token = "cloudflare:apiToken";
+export const baseUrl = "cloudflare:baseUrl";
 
 /** As the engine passes it: `namespace:key` -> text, which is JSON for an object or a list. */
 export type RawConfig = Readonly<Record<string, string>>;
@@ -83,18 +75,4 @@ function decoded(text: string): unknown {
   } catch {
     return text;
   }
-}
-
-/** How the program itself queries Cloudflare; undefined where the provider has its token from the environment. */
-export function readCloudflareAccess(): { baseUrl: string; token: string } | undefined {
-  const raw: RawConfig = pulumi.runtime.allConfig();
-  return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
-}
-
-export function readSettings(): { settings: Settings; secrets: pulumi.Output<Credentials> } {
-  const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
-  const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
-  const hasToken = ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"].some((name) => process.env[name]);
-  const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile, hasToken);
-  return { settings, secrets: pulumi.secret(secrets) };
 }

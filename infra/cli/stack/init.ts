@@ -4,7 +4,8 @@ import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
 import { Document, parseDocument } from "yaml";
 import { runOnHost } from "../../apply/run-on-host.ts";
-import type { GitHostName } from "../../config/settings.ts";
+import { SettingsError } from "../../config/faults.ts";
+import { type GitHostName, parseSettings } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi } from "../../edge/api.ts";
 import { isV4, networks } from "../../networks.ts";
@@ -52,11 +53,8 @@ function configOf(answers: Answers, api: string): Readonly<Record<string, unknow
 /** Keys that init does not prompt for: a repository over SSH needs them. */
 const ofSsh = /\.(knownHosts|deployKey)$/;
 
-/** Throws a UserError with the faults that `preview` would report. Returns those that remain to be done by hand. */
-async function remaining(config: ReturnType<typeof configOf>, hook: string, secret: string): Promise<string[]> {
-  // Loads Pulumi's SDK, which takes longer than all else that a command loads.
-  const { parseSettings } = await import("../../config/settings.ts");
-  const { SettingsError } = await import("../../config/faults.ts");
+/** Throws SettingsError with the faults that `preview` would report. Returns those that remain to be done by hand. */
+function remaining(config: ReturnType<typeof configOf>, hook: string, secret: string): string[] {
   const texts = Object.entries({ ...config, "pushgate:secrets": { [hook]: { current: secret } } }).map(
     ([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)] as const,
   );
@@ -64,8 +62,7 @@ async function remaining(config: ReturnType<typeof configOf>, hook: string, secr
     parseSettings(Object.fromEntries(texts), () => true);
     return [];
   } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
-    if (error.faults.some(({ key }) => !ofSsh.test(key))) throw new UserError(error.message);
+    if (!(error instanceof SettingsError) || error.faults.some(({ key }) => !ofSsh.test(key))) throw error;
     return error.faults.map(({ key, says }) => `pushgate:${key} ${says}`);
   }
 }
@@ -115,7 +112,7 @@ init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?:
   const config = configOf(answers, api);
   const secret = newSecret(answers.gitHost as GitHostName);
   const hook = answers.hook!;
-  const left = await remaining(config, hook, secret);
+  const left = remaining(config, hook, secret);
   await makeStack(stack, config, hook, secret, token);
   const { url } = JSON.parse(await must(["whoami", "--json"])) as { url?: string };
   const next = [

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { readCloudflareAccess, readSettings } from "../../../infra/config/settings.ts";
+import { readCloudflareAccess, readSettings } from "../../../infra/config/read.ts";
 import { stackConfig } from "../../fixtures.ts";
 
 let folder: string;
