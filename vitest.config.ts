@@ -1,8 +1,10 @@
 import { defineConfig } from "vitest/config";
 import { keepCompiled } from "./test/engine/compile-cache.ts";
 import { long } from "./test/engine/vitest.config.ts";
+import { keepInMemory } from "./test/vitest/memory.ts";
 
 keepCompiled();
+keepInMemory();
 
 export default defineConfig({
   test: {
