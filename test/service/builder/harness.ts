@@ -114,7 +114,7 @@ export function nest(folder: string): void {
   execFileSync("perl", ["-e", deep]);
 }
 
-/** How many timers keep this process from ending. */
+/** How many timers keep this process from ending. Those of Vitest may end meanwhile. */
 export const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 
 /** The id of a release that no build of a test makes. */

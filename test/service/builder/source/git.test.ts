@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
 import { discardClone } from "../../../../service/builder/source/repository.ts";
+import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { type Changes, gitWith, linesOf } from "./git-lines.ts";
 import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
@@ -143,6 +144,17 @@ describe("a hostile remote", () => {
     expect(reached).toEqual([]);
     await checkedOut(git({ GIT_ALLOW_PROTOCOL: undefined }));
     expect(reached).not.toEqual([]);
+  });
+
+  test("the host's authorities are trusted, or those that the builder names in their place; without the line both", async () => {
+    hostile.write("etc/ssl/certs/ca-certificates.crt", host.ca);
+    const { certificate } = await createAuthority("another");
+    hostile.write("etc/another.pem", certificate);
+    const { authorities: _, ...ofHost } = { ...site.builder, path: hostile.path };
+    const ofAnother = { ...ofHost, authorities: hostile.at("etc/another.pem") };
+    expect(await checkedOut(gitWith(ofHost))).toBeUndefined();
+    expect(await checkedOut(gitWith(ofAnother))).toMatch(/certificate .* is not trusted/);
+    expect(await checkedOut(gitWith(ofAnother, { GIT_SSL_CAPATH: undefined }))).toBeUndefined();
   });
 });
 
