@@ -1,6 +1,5 @@
 import { defineConfig } from "vitest/config";
 import { keepCompiled } from "./test/engine/compile-cache.ts";
-import { long } from "./test/engine/vitest.config.ts";
 import { keepInMemory } from "./test/vitest/memory.ts";
 
 keepCompiled();
@@ -9,14 +8,13 @@ keepInMemory();
 export default defineConfig({
   test: {
     projects: [
-      // `npm test`. The suites on hosts need root and minutes: `npm run test:host`. Most files under the engine take
-      // minutes too: `npm run test:engine`.
+      // `npm test`. Suites on hosts and under the engine have commands of their own.
       {
         extends: true,
         test: {
           name: "quick",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.slow.test.ts", "test/hosts/**", ...long],
+          exclude: ["test/**/*.slow.test.ts", "test/hosts/**", "test/engine/**"],
           isolate: false,
           setupFiles: ["./test/vitest/fresh-modules.ts"],
         },

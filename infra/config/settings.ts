@@ -5,7 +5,7 @@ import { vendorUrl } from "../contract.ts";
 import { crossFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
 import { checkShape, faultsOf, SettingsError } from "./faults.ts";
-import { type HookSecrets, type Parts, type Placed, type Settings, shape } from "./schema.ts";
+import { type HookSecrets, type Parts, type Placed, shape } from "./schema.ts";
 import { secretFaults } from "./secret-checks.ts";
 
 export type { GitHostName } from "../../service/git-hosts/index.ts";

@@ -4,16 +4,11 @@ import { patience } from "./engine.ts";
 
 keepCompiled();
 
-/** Files that take minutes. `npm test` leaves them out and runs program.test.ts alone of this folder. */
-export const long = [
-  "test/engine/{adopt,edge,edge-drift,engine,hosts-leave,lock,refused,token,wrong-configurations}.test.ts",
-];
-
 /** `npm run test:engine`: the whole program under the real engine, against the fake Cloudflare. */
 export default defineConfig({
   test: {
     root: new URL("../..", import.meta.url).pathname,
-    include: long,
+    include: ["test/engine/*.test.ts"],
     reporters: ["default", "./test/vitest/reporter.ts"],
     // Each file is one engine run after another, so two files keep two cores busy.
     maxWorkers: 2,

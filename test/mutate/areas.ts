@@ -17,8 +17,8 @@ export type Area = {
 const hostLayer = (name: string, folders: readonly string[], tests: readonly string[]): Area => ({
   name: `host-${name}`,
   sources: folders.map((folder) => `infra/host/${folder}`),
-  // shell.test.ts has shellcheck find a value that a script lacks.
-  tests: [...[...tests, "layers"].map((test) => `test/infra/host/${test}.test.ts`), "test/infra/shell.test.ts"],
+  // shell.slow.test.ts has shellcheck find a value that a script lacks.
+  tests: [...[...tests, "layers"].map((test) => `test/infra/host/${test}.test.ts`), "test/infra/shell.slow.test.ts"],
   score: 85,
 });
 
@@ -39,7 +39,7 @@ const hostLayers: readonly Area[] = [
   hostLayer(
     "kit",
     ["first-apply.ts", "index.ts", "kit.ts", "paths.ts", "preflight.ts", "summary.ts"],
-    ["first-apply", "kit", "names", "paths", "preflight", "summary"],
+    ["first-apply", "kit", "names.slow", "paths", "preflight", "summary"],
   ),
 ];
 
@@ -57,7 +57,7 @@ const builderRooms: readonly Area[] = [
   builderRoom("release", [
     "build/gate.test.ts",
     "run/markers.test.ts",
-    "run/removal.test.ts",
+    "run/removal.slow.test.ts",
     "source/own-content.test.ts",
   ]),
   builderRoom("run", ["release", "source/decide.test.ts", "source/own-content.test.ts", "places.test.ts"]),

@@ -1,7 +1,7 @@
 /**
  * The resources of the fake cloudflare plugin: each as strict, and as blind in a refresh, as @pulumi/cloudflare 6.17.0
  * (terraform-provider-cloudflare 5.19.1). docs/decisions/022-what-a-refresh-does-not-see.md has the table, and
- * cloudflare-kinds.test.ts compares both.
+ * cloudflare-kinds.slow.test.ts compares both.
  */
 import { call } from "./cloudflare-api.ts";
 import type { Kind } from "./cloudflare-resource.ts";

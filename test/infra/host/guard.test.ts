@@ -439,6 +439,6 @@ test("what every socket must reject is none of the hooks' sources", () => {
 test("the shell is plain POSIX", ({ skip }) => {
   const reason = missing("shellcheck", "dash");
   skip(reason !== undefined, reason);
-  // test/infra/shell.test.ts checks the layer's own.
+  // test/infra/shell.slow.test.ts checks the layer's own.
   expect(lintShell(layer.files.find(({ path }) => path.endsWith("/guard"))!.text)).toBe("");
 });

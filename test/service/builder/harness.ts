@@ -1,6 +1,7 @@
 /** A builder in this process or as the real bundle, on a site in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -11,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
 import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
@@ -28,7 +29,8 @@ import { anywhere, bundled } from "../bundles.ts";
 import { type FakeHugo, startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
-const absent = ["git", "hugo", "openssl"].filter((tool) => spawnSync("sh", ["-c", `command -v ${tool}`]).status !== 0);
+const folders = (process.env.PATH ?? "").split(delimiter);
+const absent = ["git", "hugo", "openssl"].filter((tool) => !folders.some((folder) => existsSync(join(folder, tool))));
 
 /** Why no site can be built here, and what to do; undefined if one can. */
 export const cannotBuild =
@@ -365,7 +367,8 @@ async function benchIn(
     status,
     remove: () => {
       hugo?.close();
-      spawnSync("chmod", ["-R", "u+w", folder]);
+      // Releases are read-only for all but root.
+      if (process.getuid?.() !== 0) spawnSync("chmod", ["-R", "u+w", folder]);
       rmSync(folder, { recursive: true, force: true });
     },
   };
