@@ -25,7 +25,7 @@ export default defineConfig({
     reporters: ["default", "./test/vitest/reporter.ts"],
     // Many tests wait for a process or a timeout and not for a core. The default of one worker on two cores takes twice
     // as long.
-    maxWorkers: 4,
+    maxWorkers: 6,
     // Vitest's default of one second is short for a process on a busy computer.
     expect: { poll: { timeout: 30_000 } },
     testTimeout: 120_000,

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { ApiError } from "../edge/api.ts";
 import { UserError } from "../user-error.ts";
 import { command, exitCodes, keptByNpm, named } from "./command.ts";
+import { forgetStack } from "./stack.ts";
 
 /** Folder, usage and description. The file has the command's name, and exports it. */
 const commands = [
@@ -26,6 +27,7 @@ function add(parent: Command, command: Command): void {
 
 /** Returns the exit status: command.ts. An error that a user can fix is its message alone. */
 export async function pushgate(words: readonly string[]): Promise<number> {
+  forgetStack();
   const program = new Command("pushgate")
     .enablePositionalOptions()
     .description("Operates what `pulumi up` has declared. Each command has --help.")

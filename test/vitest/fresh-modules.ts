@@ -1,7 +1,11 @@
 /**
- * The files of `npm test` share a process, so that a library is loaded once: each start costs up to a second of a core.
- * Each file loads sources of its own, as the state and the mocks of one would reach the next.
+ * The files of `npm test` share a process, so that a module is loaded once. A file that mocks one loads all sources anew, and
+ * so does the next file.
  */
-import { vi } from "vitest";
+import { readFileSync } from "node:fs";
+import { afterAll, expect, vi } from "vitest";
 
-vi.resetModules();
+if (readFileSync(expect.getState().testPath!, "utf8").includes("vi.mock(")) {
+  vi.resetModules();
+  afterAll(() => void vi.resetModules());
+}

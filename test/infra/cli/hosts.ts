@@ -245,8 +245,6 @@ echo "$*" >>${this.folder}/pulumi.log
         vi.spyOn(console, method).mockImplementation(print),
       ];
     });
-    // A command keeps what it has read of the stack.
-    vi.resetModules();
     try {
       process.env = { ...inherited, PATH: `${this.bin}:${env.PATH}`, ...more };
       process.chdir(cwd);

@@ -140,7 +140,11 @@ export const gitHost = (): Promise<GitHost> => {
   host ??= startGitHost();
   return host;
 };
-export const closeGitHost = async (): Promise<void> => (await host)?.close();
+export async function closeGitHost(): Promise<void> {
+  const closed = host;
+  host = undefined;
+  await (await closed)?.close();
+}
 
 /** A part of the program that a test removes: the name of a file of service/builder, these words in it, and others instead. */
 export type Without = readonly [file: string, words: string, instead: string];

@@ -14,10 +14,12 @@ export let hostile: HostileHost;
 
 /** Makes them once for all tests of a file; each begins without a clone. */
 export function onHostileHost(): void {
+  let isMade = false;
   beforeEach(async ({ skip }) => {
     skip(cannotBuild !== undefined, cannotBuild);
     skip(noHostileHost !== undefined, noHostileHost);
-    if (site) return discardClone(site.places);
+    if (isMade) return discardClone(site.places);
+    isMade = true;
     host = await gitHost();
     site = await bench();
     hostile = hostileHost(site.folder);

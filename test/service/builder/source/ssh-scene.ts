@@ -29,9 +29,11 @@ export const publicKey = (name: (typeof keys)[number]) =>
 
 /** Makes it once for all tests of a file; each begins with the host key pinned. */
 export function onSshHost(): void {
+  let isMade = false;
   beforeEach(async ({ skip }) => {
     for (const reason of [cannotBuild, noHostileHost, noServer]) skip(reason !== undefined, reason);
-    if (folder) return pin("host");
+    if (isMade) return pin("host");
+    isMade = true;
     folder = mkdtempSync(join(tmpdir(), "pushgate-ssh-"));
     hostile = hostileHost(folder);
     for (const name of keys) execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", at(name)]);
