@@ -1,12 +1,12 @@
 # shellcheck shell=sh
-# Receives a program on standard input, whole and with this hash or not at all: `sh -c <this text> sh FOLDER SHA256 STAMP`.
-# The script does not read STAMP, which changes with the layer's stamp, so that Pulumi runs the command again.
+# Goes before run-in-unit.sh, and receives a program at the start of standard input, whole and with this hash or not at
+# all: `sh -c <both texts> sh HOST SECONDS FOLDER SHA256 BYTES`.
 set -e
 umask 077
-file=$1/$2.cjs
+file=$3/$4.cjs
 remove_partial() { rm -f "$file.new"; }
 trap remove_partial EXIT
-mkdir -p "$1"
-cat >"$file.new"
-echo "$2  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run npx pulumi up again." >&2; exit 1; }
+mkdir -p "$3"
+head -c "$5" >"$file.new"
+echo "$4  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run npx pulumi up again." >&2; exit 1; }
 mv -fT "$file.new" "$file"

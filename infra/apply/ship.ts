@@ -15,15 +15,16 @@ import { sshTo } from "./ssh.ts";
 /** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
 
-const asRoot = ({ sudo }: Pick<Host, "sudo">, script: string, ...values: readonly string[]): string =>
-  `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(scriptBeside(import.meta.url, script))} sh ${values.map(word).join(" ")}`;
+/** A program: its file, relative to infra/, its hash in hex, and its size. */
+type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
-/** Root's shell in a transient unit, fed by standard input, for at most `timeout` seconds. */
-export const applyCommand = (host: Pick<Host, "sudo" | "name">, timeout: number): string =>
-  asRoot(host, "run-in-unit.sh", host.name, String(timeout));
-
-export const receiveCommand = (host: Pick<Host, "sudo">, sha256: string, stamp: string): string =>
-  asRoot(host, "receive.sh", stateFolders.incoming, sha256, stamp);
+/** Root's shell in a transient unit, fed by standard input after the bundle, for at most `timeout` seconds. */
+export function applyCommand({ sudo, name }: Pick<Host, "sudo" | "name">, timeout: number, bundle?: Bundle): string {
+  const scripts = [...(bundle ? ["receive.sh"] : []), "run-in-unit.sh"];
+  const text = scripts.map((script) => scriptBeside(import.meta.url, script)).join("");
+  const values = [name, timeout, ...(bundle ? [stateFolders.incoming, bundle.sha256, bundle.bytes] : [])];
+  return `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(text)} sh ${values.map(String).map(word).join(" ")}`;
+}
 
 /** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
@@ -68,15 +69,15 @@ export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
 /**
- * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. A command of its own
- * sends a bundle by redirection, so that it is not in the state, and again where the layer's stamp is another.
+ * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. A bundle is sent from
+ * its file, so that it is not in the state.
  */
 export function apply(
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
   placing: Placing,
-  bundle?: { readonly file: string; readonly sha256: string },
+  bundle?: Bundle,
 ): command.local.Command {
   const { name } = seen;
   note(host, name, false);
@@ -86,16 +87,11 @@ export function apply(
     report(host, name, verdict);
     return { known, stamp: verdict.stamp };
   });
-  const create = judged.apply(({ known }) => applyCommand(host, known.timeout));
+  const ssh = sshTo(host);
+  const interpreter = bundle ? ["sh", "-c", `cat -- ${quote(bundle.file)} - | ${ssh.map(word).join(" ")} "$0"`] : ssh;
+  const create = judged.apply(({ known }) => applyCommand(host, known.timeout, bundle));
   const stdin = judged.apply(({ known, stamp }) => applyScript(known, stamp));
-  const inputs = { interpreter: sshTo(host), create, stdin };
-  if (bundle === undefined) return declare(`${host.name}-${name}`, inputs, placing);
-  const interpreter = ["sh", "-c", `exec ${sshTo(host).map(word).join(" ")} "$0" <${quote(bundle.file)}`];
-  const receive = judged.apply(({ known, stamp }) =>
-    known.present === false ? "true" : receiveCommand(host, bundle.sha256, stamp),
-  );
-  const sent = declare(`${host.name}-${name}-file`, { interpreter, create: receive }, placing);
-  return declare(`${host.name}-${name}`, inputs, { ...placing, dependsOn: [sent] });
+  return declare(`${host.name}-${name}`, { interpreter, create, stdin }, placing);
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */

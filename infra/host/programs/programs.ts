@@ -9,7 +9,7 @@ import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 /** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
-export type Bundle = { readonly file: string; readonly sha256: string };
+export type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
 export const programNames = ["receiver", "builder", "reporter"] as const;
 export type Program = (typeof programNames)[number];
@@ -48,7 +48,7 @@ export async function buildProgram(program: Program): Promise<Bundle> {
   const scratch = `${root}dist/.${name}.${process.pid}`;
   writeFileSync(scratch, bytes);
   renameSync(scratch, `${root}dist/${name}`);
-  return { file: `../dist/${name}`, sha256 };
+  return { file: `../dist/${name}`, sha256, bytes: bytes.length };
 }
 
 export async function buildPrograms(settings: Settings): Promise<Bundles> {

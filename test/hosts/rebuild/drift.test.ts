@@ -125,7 +125,7 @@ test("preview prints each manual change of the builder's layers, and up repairs 
   const layers = faults.map(({ layer }) => layer);
   const named = said.flatMap((line) => new RegExp(`^${deployedName}: ([a-z-]+): `).exec(line)?.[1] ?? []);
   expect(new Set(named)).toEqual(new Set(layers));
-  const updates = [...layers, "builder-program-file"].map((layer) => `update ${deployedName}-${layer}`).sort();
+  const updates = layers.map((layer) => `update ${deployedName}-${layer}`).sort();
   expect(stepsOf(preview)).toEqual(updates);
 
   const before = statusOf(host)!.deployed;

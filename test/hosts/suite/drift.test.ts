@@ -140,8 +140,7 @@ test("preview reports manual changes of every layer, and up repairs all of them 
       expect(said.filter((line) => line.startsWith(`${name}: ${layer}: `)).join("\n")).toContain(words);
   const layers = faults.map(({ layer }) => layer).sort();
   expect([...new Set(said.map((line) => line.split(": ")[1]))].sort()).toEqual(layers);
-  // The receiver's layer also sends the program's file again.
-  const updates = [...layers, "receiver-program-file"].map((layer) => `update ${name}-${layer}`).sort();
+  const updates = layers.map((layer) => `update ${name}-${layer}`).sort();
   expect(preview.steps.map(({ op, name: resource }) => `${op} ${resource}`).sort()).toEqual(updates);
 
   const up = await world.stack.up();

@@ -1,6 +1,6 @@
 /** ship.ts with Pulumi's mocks: layers in, the exact commands out. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
@@ -236,32 +236,24 @@ exec systemd-run --quiet --wait --pipe --collect --unit=$unit --property=Runtime
 });
 
 describe("a layer with a bundle", () => {
-  const bundle = { file: "../dist/receiver-abc.cjs", sha256: "a".repeat(64) };
+  const text = "the program\n";
+  const bundle = { file: "../dist/receiver-abc.cjs", sha256: sha256(text), bytes: text.length };
 
-  test("apply redirects the local file, so that neither input holds it; both carry the layer's stamp", async () => {
-    ship.apply(host, layer, inSync, {}, bundle);
-    const { inputs: sent } = await until("web1-firewall-file");
-    const { inputs: installed } = await until("web1-firewall");
-    expect(sent).toEqual({
+  test("apply sends the local file before the script, so that no input holds it", async () => {
+    const other = { ...host, name: "web3" };
+    ship.apply(other, layer, inSync, {}, bundle);
+    const { inputs } = await until("web3-firewall");
+    expect(inputs).toEqual({
       interpreter: [
         "sh",
         "-c",
-        "exec ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o ControlMaster=auto -o 'ControlPath=~/.ssh/pushgate-%C' -o ControlPersist=60 -- root@web1.example.org \"$0\" <'../dist/receiver-abc.cjs'",
+        "cat -- '../dist/receiver-abc.cjs' - | ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o ControlMaster=auto -o 'ControlPath=~/.ssh/pushgate-%C' -o ControlPersist=60 -- root@web1.example.org \"$0\"",
       ],
-      create: ship.receiveCommand(host, bundle.sha256, "0123456789ab"),
+      create: ship.applyCommand(other, layer.timeout, bundle),
+      stdin: applyScript(layer, "0123456789ab"),
       addPreviousOutputInEnv: false,
       logging: "stderr",
     });
-    expect(installed.stdin).toBe(applyScript(layer, "0123456789ab"));
-  });
-
-  test("apply sends the file before it installs it", async () => {
-    const options = await allOptionsOf((parent) => {
-      ship.apply(host, layer, inSync, { parent }, bundle);
-      ship.apply(host, { ...layer, name: "guard" }, { ...inSync, name: "guard" }, { parent });
-    }, 3);
-    expect(options.map(({ dependsOn }) => dependsOn !== undefined)).toEqual([false, true, false]);
-    expect(options.every((each) => each.parent !== undefined)).toBe(true);
   });
 
   test("a layer that leaves declares no file and no fact, and has systemd read its units again", () => {
@@ -269,33 +261,49 @@ describe("a layer with a bundle", () => {
     expect(leaving({ ...layer, facts: [{ name: "a", read: ":", want: "" }] })).toEqual({ ...layer, ...gone });
   });
 
-  test("apply sends nothing to a host that the layer leaves", async () => {
-    ship.apply({ ...host, name: "web3" }, leaving(layer), inSync, {}, bundle);
-    expect((await until("web3-firewall-file")).inputs.create).toBe("true");
+  test("the host stores a program whose hash is right under that hash, and runs the script after it", () => {
+    expect(run("inactive", bundle, text)).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/\/bin\/sh -s\nthe script$/),
+      files: [`${bundle.sha256}.cjs`],
+    });
   });
-
-  test("apply sends a bundle again that was changed on the host", async () => {
-    ship.apply(host, layer, { ...inSync, owned: [...inSync.owned, "/etc/pushgate/x"] }, {}, bundle);
-    const { inputs } = await until("web1-firewall-file");
-    expect(inputs.create).not.toBe(ship.receiveCommand(host, bundle.sha256, "0123456789ab"));
+  test.each(["the program.", "the"])("the host stores nothing of a damaged program, and runs nothing", (arrived) => {
+    const stderr = "pushgate: the program arrived damaged. Run npx pulumi up again.\n";
+    expect(run("inactive", bundle, arrived)).toEqual({ status: 1, stdout: "", stderr, files: [] });
   });
 });
 
+type Bundle = Parameters<typeof ship.applyCommand>[2];
+/** Runs the command with fakes of systemd's programs, and this program before the script. */
+function run(state: string, bundle?: Bundle, program = "") {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
+  const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
+  for (const [name, body] of Object.entries(fakes))
+    writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+  const incoming = join(folder, "incoming");
+  const command = ship.applyCommand(host, 90, bundle).replace(stateFolders.incoming, incoming);
+  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` };
+  const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
+    input: `${program}the script`,
+    encoding: "utf8",
+    env,
+  });
+  const files = existsSync(incoming) ? readdirSync(incoming) : [];
+  rmSync(folder, { recursive: true });
+  return { status, stdout, stderr, files };
+}
+
 describe("run-in-unit.sh", () => {
-  const run = (state: string) => {
-    const bin = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
-    const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
-    for (const [name, body] of Object.entries(fakes))
-      writeFileSync(join(bin, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
-    const env = { ...process.env, PATH: `${bin}:${process.env.PATH}` };
-    const ran = spawnSync("sh", ["-c", ship.applyCommand(host, 90)], { input: "the script", encoding: "utf8", env });
-    rmSync(bin, { recursive: true });
-    return { status: ran.status, stdout: ran.stdout, stderr: ran.stderr };
-  };
   test("runs standard input in the unit, with the layer's time limit", () => {
     const options = "--quiet --wait --pipe --collect --unit=pushgate-apply";
     const limits = "--property=RuntimeMaxSec=90 --property=TimeoutStopSec=60";
-    expect(run("inactive")).toEqual({ status: 0, stdout: `${options} ${limits} /bin/sh -s\nthe script`, stderr: "" });
+    expect(run("inactive")).toEqual({
+      status: 0,
+      stdout: `${options} ${limits} /bin/sh -s\nthe script`,
+      stderr: "",
+      files: [],
+    });
   });
   test("does not start while another apply runs, and names the host", () => {
     expect(run("active")).toEqual({
@@ -303,29 +311,8 @@ describe("run-in-unit.sh", () => {
       stdout: "",
       stderr:
         "pushgate: web1: another pulumi up is running on this host. Wait until it ends, or read: systemctl status pushgate-apply\n",
+      files: [],
     });
-  });
-});
-
-describe("receive.sh", () => {
-  const text = "the program\n";
-  const receive = (sha256: string) => {
-    const folder = mkdtempSync(join(tmpdir(), "pushgate-incoming-"));
-    const command = ship
-      .receiveCommand(host, sha256, "0123456789ab")
-      .replace(stateFolders.incoming, join(folder, "incoming"));
-    const { status, stderr } = spawnSync("sh", ["-c", command], { input: text, encoding: "utf8" });
-    const files = readdirSync(join(folder, "incoming"));
-    rmSync(folder, { recursive: true });
-    return { status, stderr, files };
-  };
-  test("stores a program whose hash is right under that hash", () => {
-    const hash = sha256(text);
-    expect(receive(hash)).toEqual({ status: 0, stderr: "", files: [`${hash}.cjs`] });
-  });
-  test("stores nothing of a damaged program, and prints what to do", () => {
-    const stderr = "pushgate: the program arrived damaged. Run npx pulumi up again.\n";
-    expect(receive(sha256("another"))).toEqual({ status: 1, stderr, files: [] });
   });
 });
 
