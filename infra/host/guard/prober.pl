@@ -17,9 +17,9 @@ use Socket qw(:DEFAULT inet_pton inet_ntop pack_sockaddr_in6);
 # IP_TRANSPARENT and IPV6_TRANSPARENT, which Socket does not name: bind to an address this host does not have.
 my %transparent = (4 => [0, 19], 16 => [41, 75]);
 
-# Loopback connects within a millisecond, so silence after 0.4 s is a rejection. An admitted source may lose its SYN to
+# Loopback connects within a millisecond, so silence after 0.25 s is a rejection. An admitted source may lose its SYN to
 # a full backlog, so it gets the time of one retransmission, which comes after 1 s.
-my ($silence, $patience) = (0.4, 1.3);
+my ($silence, $patience) = (0.25, 1.3);
 
 sub cannot_look { print "could not look: @_\n"; exit 2 }
 

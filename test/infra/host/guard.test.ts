@@ -18,7 +18,7 @@ const layer = guardLayer(example);
 const root = new Root();
 afterAll(() => root.remove());
 /** With a third of the prober's time and of the guard's pauses, which are most of a test's; one test has the whole. */
-const hurried = (text: string) => text.replace("(0.4, 1.3)", "(0.13, 0.4)").replace("|| sleep 1\n", "|| sleep 0.1\n");
+const hurried = (text: string) => text.replace("(0.25, 1.3)", "(0.13, 0.4)").replace("|| sleep 1\n", "|| sleep 0.1\n");
 for (const { path, text, mode } of [layer, firewallLayer(example, exampleHost), routingLayer()].flatMap(
   ({ files }) => files,
 ))
