@@ -9,7 +9,7 @@ import { createLimiter } from "../../../service/receiver/limiter.ts";
 import { bounds, createReceiver } from "../../../service/receiver/server.ts";
 import type { ReceiverSettings } from "../../../service/receiver/settings.ts";
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
-import type { Delivery } from "../../fakes/deliveries.ts";
+import { type Delivery, type Change as DeliveryChange, delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 
 export type Answer = {
@@ -113,6 +113,13 @@ export function head({ method, path, host, headers }: Delivery, ...and: string[]
     ...Object.entries(headers).map((pair) => pair.join(": ")),
   ];
   return [...lines, ...and, "", ""].join("\r\n");
+}
+
+/** A delivery's head without a declared length. */
+export function chunkedHead(change: DeliveryChange = {}): string {
+  const sent = delivery(change);
+  const { "content-length": _, ...headers } = sent.headers;
+  return head({ ...sent, headers }, "transfer-encoding: chunked");
 }
 
 export function dial(port: number): Promise<Socket> {
