@@ -122,9 +122,11 @@ export function chunkedHead(change: DeliveryChange = {}): string {
   return head({ ...sent, headers }, "transfer-encoding: chunked");
 }
 
-export function dial(port: number): Promise<Socket> {
+/** `from`: a loopback address. */
+export function dial(port: number, from = "127.0.0.1"): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1" }, () => resolve(socket)).once("error", reject);
+    const to = { port, host: "127.0.0.1", localAddress: from };
+    const socket = connect(to, () => resolve(socket)).once("error", reject);
   });
 }
 
@@ -144,8 +146,8 @@ export async function untilAccepted(send: () => Promise<{ readonly status: numbe
 export const chunk = (bytes: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(bytes).toString(16)}\r\n`), Buffer.from(bytes), Buffer.from("\r\n")]);
 
-export async function exchange(port: number, parts: readonly (string | Buffer)[]): Promise<Answer> {
-  const socket = await dial(port);
+export async function exchange(port: number, parts: readonly (string | Buffer)[], from?: string): Promise<Answer> {
+  const socket = await dial(port, from);
   const answered = answer(socket, String(parts[0]).startsWith("HEAD "));
   for (const part of parts) if (socket.writable) socket.write(part);
   return answered.finally(() => socket.destroy());
