@@ -42,7 +42,7 @@ export const limits: ReceiverSettings["limits"] = {
   concurrentPerSource: 32,
 };
 
-export const bySecrets: Parts["secrets"] = new Map([
+const bySecrets: Parts["secrets"] = new Map([
   ["site", [secrets.site.current, secrets.site.previous]],
   ["docs", [secrets.docs.current]],
 ]);
@@ -128,18 +128,6 @@ export function dial(port: number, from = "127.0.0.1"): Promise<Socket> {
     const to = { port, host: "127.0.0.1", localAddress: from };
     const socket = connect(to, () => resolve(socket)).once("error", reject);
   });
-}
-
-/** Sends until a delivery is accepted. Throws where one before it gets another answer than this one. */
-export async function untilAccepted(send: () => Promise<{ readonly status: number }>, before: number): Promise<void> {
-  const end = performance.now() + 30_000;
-  for (;;) {
-    const { status } = await send();
-    if (status === 202) return;
-    if (status !== before) throw new Error(`a delivery got ${status} before one was accepted, not ${before}`);
-    if (performance.now() > end) throw new Error("no delivery was accepted within 30 s");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }
 
 /** One chunk of a chunked body. */

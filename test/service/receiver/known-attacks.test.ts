@@ -33,7 +33,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["smuggling", `${receiver}/wire.test.ts`, "a length and chunks, as in request smuggling"],
   ["smuggling on the way to nginx", "test/hosts/suite/deliveries.test.ts", "a length and chunks"],
   ["smuggling on a kept connection to the receiver", proxy, "one connection for each request"],
-  ["a slow sender", `${receiver}/wire.test.ts`, "that do not end their body receive 408"],
+  ["a slow sender", `${receiver}/wire.test.ts`, "a sender that does not end its headers or its body"],
   ["a slow sender at nginx", "test/hosts/suite/flood.test.ts", "500 slow clients"],
   ["a body over nginx's limit", "test/hosts/suite/deliveries.test.ts", "one byte over the limit, without a length"],
   // The path, and what is logged.

@@ -4,14 +4,13 @@ import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createLimiter, sourceOf } from "../../../service/receiver/limiter.ts";
 import { delivery } from "../../fakes/deliveries.ts";
-import { chunk, chunkedHead, dial, head, limits, type Running, receiver, untilAccepted } from "./harness.ts";
+import { chunk, chunkedHead, dial, head, limits, type Running, receiver } from "./harness.ts";
 
 describe("a source is", () => {
   test.each([
     ["an IPv4 address", "192.30.252.7", "192.30.252.7"],
     ["the IPv4 address that ::ffff: maps into IPv6", "::ffff:192.30.252.7", "192.30.252.7"],
     ["an IPv6 /64", "2a0a:a440:1:2:3:4:5:6", "2a0a:a440:1:2::/64"],
-    ["the same /64, another address", "2a0a:a440:1:2::9", "2a0a:a440:1:2::/64"],
     ["another /64", "2a0a:a440:1:3::9", "2a0a:a440:1:3::/64"],
     ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80::/64"],
     ["unknown after the connection has ended", undefined, "unknown"],
@@ -36,11 +35,6 @@ describe("the budget of rejections", () => {
     expect(rejected("a", "site")).toBe(1);
   });
 
-  test("returns 60 seconds where it allows one rejection per minute", () => {
-    const { rejected } = budget(1);
-    expect([rejected("a", "site"), rejected("a", "site")]).toEqual([0, 60]);
-  });
-
   test("is full again after a minute and never more than full", () => {
     const { rejected } = budget(3);
     for (let i = 0; i < 9; i++) rejected("a", "site");
@@ -51,7 +45,7 @@ describe("the budget of rejections", () => {
   test("is separate for each source and each hook", () => {
     const { rejected } = budget(1);
     expect([rejected("a", "site"), rejected("a", "docs"), rejected("b", "site")]).toEqual([0, 0, 0]);
-    expect(rejected("a", "site")).toBeGreaterThan(0);
+    expect(rejected("a", "site")).toBe(60);
   });
 
   test("remembers 10,000 pairs of source and hook; the oldest is forgotten first, and starts with a full budget", () => {
@@ -127,11 +121,6 @@ describe("places", () => {
     expect(left(false)).toBeGreaterThan(2);
   });
 
-  test("of one source hold 32 of the largest push seen", () => {
-    const { enter } = createLimiter({ ...limits, bodyBytes: 5 << 20 });
-    for (let i = 0; i < 32; i++) expect(enter("a", 457_000)).toBeTypeOf("function");
-  });
-
   test("of all sources together hold 16 of the largest bodies", () => {
     const { enter } = createLimiter({ ...limits, bodyBytes: 5 << 20 });
     const entered = Array.from({ length: 40 }, (_, i) => enter(`source ${i}`, 5 << 20));
@@ -177,7 +166,7 @@ describe("the receiver", () => {
       });
     expect(running.journal.at(-1)?.reason).toBe("1 requests of this source are open");
     slow.destroy();
-    await untilAccepted(() => running.send(delivery()), 429);
+    await expect.poll(() => running.send(delivery()), { timeout: 30_000 }).toMatchObject({ status: 202 });
   });
 
   test("reserves nothing for an unsigned request, the declared length of a body, and the largest for one in chunks", async () => {

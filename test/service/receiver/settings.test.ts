@@ -188,10 +188,6 @@ describe("the builder", () => {
     expect(readWith({ GIT_SSL_CAINFO: "" })).not.toHaveProperty("authorities");
   });
 
-  test("does not start without settings", () => {
-    expect(() => readBuilder({ PUSHGATE_SETTINGS: "/nowhere" })).toThrow(SettingsFault);
-  });
-
   test("learns how systemd ended the one before", () => {
     const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
     expect(readUnitEnd(env)).toEqual({ result: "oom-kill", code: "killed", status: "KILL" });

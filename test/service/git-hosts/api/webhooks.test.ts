@@ -110,11 +110,6 @@ test("each names its variable, and an empty one is none", () => {
   expect(clientOf(hookOf("github"))).toBeUndefined();
 });
 
-test("a token of github.com is not for a server of one's own", () => {
-  useEnvironment({ GITHUB_TOKEN: "x" });
-  expect(clientOf({ ...hookOf("github"), repository: "https://ghe.example.net/example/site.git" })).toBeUndefined();
-});
-
 describe.each(withApi)("%s", (gitHost) => {
   test("a webhook that is created has the wanted settings and the secret", async () => {
     const wanted = wantedOf(gitHost);
