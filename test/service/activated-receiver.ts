@@ -4,24 +4,24 @@ import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import type { Credentials } from "../../infra/config/settings.ts";
 import { delivery } from "../fakes/deliveries.ts";
 import { bundled, type Rewrite } from "./bundles.ts";
-import { activated, listening } from "./inherited.ts";
 import { exchange, head, hooks, limits } from "./receiver/harness.ts";
-import { launched, onLoopback } from "./receiver-process.ts";
+import { launched, listening, onLoopback } from "./receiver-process.ts";
 
 type Given = {
   /** For deliveries. */
   readonly sockets?: number;
   /** In addition a unix socket for metrics, `metrics.sock` in the folder. */
   readonly metrics?: true;
-  /** Of sh, where "$@" starts the program. */
-  readonly script?: string;
+  /** The secrets of each hook. */
+  readonly known?: Credentials;
   readonly rewrite?: Rewrite;
   readonly prepare?: (spool: string) => void;
 };
 
-export async function activatedReceiver({ sockets = 1, metrics, script, rewrite, prepare }: Given = {}) {
+export async function activatedReceiver({ sockets = 1, metrics, known, rewrite, prepare }: Given = {}) {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const spool = join(root, "spool");
   mkdirSync(spool);
@@ -36,7 +36,7 @@ export async function activatedReceiver({ sockets = 1, metrics, script, rewrite,
   if (metrics) renameSync(`${path}.bound`, path);
   const receiver = launched(root, {
     ...{ bundle, settings: { spool, hooks, limits }, sockets: [...all, ...own] },
-    script: script ?? activated(all.length + own.length),
+    ...(known && { known }),
     names: [...ports.map(() => "pushgate-receiver-github.socket"), ...own.map(() => "metrics")].join(":"),
   });
   onTestFinished(() => {

@@ -1,29 +1,20 @@
 /** Runs the receiver's bundle as a process on loopback, on sockets that it inherits, as systemd does. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer, type ListenOptions } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Credentials, Settings } from "../../infra/config/settings.ts";
 import { type Delivery, delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
 import { receiverFlags } from "./bundles.ts";
-import { activated, listening } from "./inherited.ts";
 import { type Answer, exchange, head } from "./receiver/harness.ts";
 
 /** `lines`: the number of journal lines that the receiver wrote for this request. */
 export type Answered = Answer & { readonly lines: number };
 
-export type Receiver = {
-  /** `from`: the loopback address that it comes from. */
-  readonly deliver: (delivery: Delivery, from?: string) => Promise<Answered>;
-  /** The spool folder of a hook, and the number of spooled deliveries of all hooks. */
-  readonly spool: (hook: string) => string;
-  readonly spooled: () => number;
-  readonly pid: number;
-  readonly port: number;
-  readonly stop: () => Promise<void>;
-};
+export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
 export type Launched = { readonly child: ChildProcess; out: string; err: string };
 
@@ -33,23 +24,31 @@ type Launch = {
   /** Of each hook, newest first. */
   readonly known?: Credentials;
   /** Listening sockets; LISTEN_FDNAMES= of them. */
-  readonly sockets: readonly Awaited<ReturnType<typeof listening>>[];
+  readonly sockets: readonly Listening[];
   readonly names?: string;
-  /** Of sh, where "$@" starts the program; activated() of inherited.ts where it is absent. */
-  readonly script?: string;
 };
+
+/** A listening socket for a child, which still holds it after `server.close()`. */
+export async function listening(where: ListenOptions) {
+  const server = createServer().listen(where);
+  await once(server, "listening");
+  return { server, fd: (server as unknown as { _handle: { fd: number } })._handle.fd };
+}
+type Listening = Awaited<ReturnType<typeof listening>>;
 
 const both: Credentials = { site: Object.values(secrets.site), docs: Object.values(secrets.docs) };
 
 /** Starts the bundle, which alone holds the sockets from then on. `root`: a folder for its settings and credentials. */
-export function launched(root: string, { bundle, settings, known = both, sockets, names, script }: Launch): Launched {
+export function launched(root: string, { bundle, settings, known = both, sockets, names }: Launch): Launched {
   const credentials = join(root, "credentials");
   mkdirSync(credentials, { recursive: true });
   for (const [name, values] of Object.entries(known)) writeFileSync(join(credentials, name), `${values.join("\n")}\n`);
   const file = join(root, "receiver.json");
   writeFileSync(file, JSON.stringify(settings));
   const program = [process.execPath, ...receiverFlags, bundle];
-  const child = spawn("sh", ["-c", script ?? activated(sockets.length), "sh", ...program], {
+  // As systemd sets them: LISTEN_PID is the program's own.
+  const script = `export LISTEN_PID=$$ LISTEN_FDS=${sockets.length}; exec "$@"`;
+  const child = spawn("sh", ["-c", script, "sh", ...program], {
     env: {
       ...{ PATH: process.env.PATH, PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: credentials },
       ...(names !== undefined && { LISTEN_FDNAMES: names }),
@@ -57,10 +56,10 @@ export function launched(root: string, { bundle, settings, known = both, sockets
     stdio: ["ignore", "pipe", "pipe", ...sockets.map(({ fd }) => fd)],
   });
   for (const { server } of sockets) server.close();
-  const process_: Launched = { child, out: "", err: "" };
-  child.stdout!.setEncoding("utf8").on("data", (text) => (process_.out += text));
-  child.stderr!.setEncoding("utf8").on("data", (text) => (process_.err += text));
-  return process_;
+  const launched: Launched = { child, out: "", err: "" };
+  child.stdout!.setEncoding("utf8").on("data", (text) => (launched.out += text));
+  child.stderr!.setEncoding("utf8").on("data", (text) => (launched.err += text));
+  return launched;
 }
 
 const host = "127.0.0.1";
@@ -76,7 +75,7 @@ export async function startReceiver(
   { hooks, limits }: Settings,
   prepare = (_spool: string): void => {},
   known: Credentials = both,
-): Promise<Receiver> {
+) {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const spool = join(root, "spool");
   for (const { name } of hooks) mkdirSync(join(spool, name), { recursive: true });
@@ -89,6 +88,7 @@ export async function startReceiver(
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
 
   const lines = () => started.out.split("\n").length;
+  /** `from`: the loopback address that it comes from. */
   const deliver = async (sent: Delivery, from?: string): Promise<Answered> => {
     const before = lines();
     const answer = await exchange(port, [head(sent), sent.body], from);
@@ -110,7 +110,8 @@ export async function startReceiver(
   const filesOf = (hook: string) => readdirSync(join(spool, hook)).filter((file) => !file.startsWith("."));
   return {
     deliver,
-    spool: (hook) => join(spool, hook),
+    /** The spool folder of a hook, and the number of spooled deliveries of all hooks. */
+    spool: (hook: string) => join(spool, hook),
     spooled: () => hooks.reduce((sum, { name }) => sum + filesOf(name).length, 0),
     pid: child.pid!,
     port,

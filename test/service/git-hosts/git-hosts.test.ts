@@ -2,26 +2,18 @@
 import { createHmac } from "node:crypto";
 import { createRequire } from "node:module";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { type GitHostName, gitHostNames, gitHosts, markedBy } from "../../../service/git-hosts/index.ts";
+import { gitHostNames, gitHosts, markedBy } from "../../../service/git-hosts/index.ts";
 import { type Decision, decide } from "../../../service/git-hosts/payload.ts";
 import { isKey, writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { badlySigned, pushes } from "../../fakes/pushes.ts";
-import { bytes, deliveryOf, gitlabPayload, type Headers, senders, standardHeaders } from "../../fakes/senders.ts";
+import { bytes, deliveryOf, gitlabPayload, senders, standardHeaders } from "../../fakes/senders.ts";
 import { receiver } from "../receiver/harness.ts";
 
 const all = Object.entries(gitHosts);
 const [one, two, zeros] = ["1".repeat(40), "2".repeat(40), "0".repeat(40)] as const;
 const { secret } = senders.github;
 const key = senders.gitlab.secret;
-
-const decided = (name: GitHostName, payload: unknown, headers: Headers = {}): Decision =>
-  decide(
-    gitHosts[name].payload,
-    { ...senders[name].headers(Buffer.alloc(0), senders[name].secret), ...headers },
-    bytes(payload),
-    "main",
-  );
 
 afterEach(() => vi.useRealTimers());
 
@@ -92,9 +84,10 @@ test("a delivery of another git host than the hook's is named in the journal", a
   await running.stop();
 });
 
-test.each(pushes)("what a push means at %s %#", (name, payload, headers, expected) =>
-  expect(decided(name, payload, headers)).toEqual(expected),
-);
+test.each(pushes)("what a push means at %s %#", (name, payload, more, expected) => {
+  const headers = { ...senders[name].headers(Buffer.alloc(0), senders[name].secret), ...more };
+  expect(decide(gitHosts[name].payload, headers, bytes(payload), "main")).toEqual(expected);
+});
 
 describe("what GitHub's delivery means", () => {
   const noObject = { fault: "the body is not a JSON object" };

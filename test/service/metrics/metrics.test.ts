@@ -1,24 +1,10 @@
 /** The metrics of the receiver's process, on the socket that systemd passes for them. */
-import { request } from "node:http";
 import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { delivery } from "../../fakes/deliveries.ts";
 import { activatedReceiver } from "../activated-receiver.ts";
 import type { Rewrite } from "../bundles.ts";
-
-/** A request to the socket for metrics. */
-const asked = (socketPath: string, { method, path, headers, body } = delivery({ method: "GET", path: "/metrics" })) =>
-  new Promise<[status: number | undefined, text: string]>((resolve, reject) => {
-    request({ socketPath, method, path, headers }, (answer) => {
-      let text = "";
-      answer.on("data", (part) => {
-        text += part;
-      });
-      answer.on("end", () => resolve([answer.statusCode, text]));
-    })
-      .on("error", reject)
-      .end(body);
-  });
+import { askedAt } from "../unix-request.ts";
 
 test("a request to a socket for deliveries is counted, and one to the socket for metrics has the counts", async () => {
   const { receiver, path, port, send, spooled, journal, exited } = await activatedReceiver({ metrics: true });
@@ -27,7 +13,7 @@ test("a request to a socket for deliveries is counted, and one to the socket for
   await new Promise((resolve) => connect(port).end("hello\r\n\r\n").resume().once("close", resolve));
   for (const method of ["GET", "POST"]) expect((await send(delivery({ method, path: "/metrics" }))).status).toBe(404);
   await expect.poll(journal).toHaveLength(6);
-  const [status, text] = await asked(path);
+  const { status, text } = await askedAt(path);
   expect(status).toBe(200);
   expect(text.split("\n").filter((line) => /^\w*_total.* [1-9]/.test(line))).toEqual([
     'pushgate_deliveries_accepted_total{hook="site"} 1',
@@ -38,7 +24,7 @@ test("a request to a socket for deliveries is counted, and one to the socket for
   ]);
   // A client that holds a connection for metrics does not keep the receiver.
   const held = connect(path).on("error", () => {});
-  expect((await asked(path, delivery()))[0]).toBe(404);
+  expect((await askedAt(path, delivery())).status).toBe(404);
   expect([spooled().length, journal().length]).toEqual([1, 6]);
   receiver.child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
@@ -52,6 +38,6 @@ test("without its name the socket for metrics would admit a delivery, past the a
     return text.replace("names[i] === metricsName", "false");
   };
   const { path, spooled } = await activatedReceiver({ metrics: true, rewrite });
-  expect((await asked(path, delivery()))[0]).toBe(202);
+  expect((await askedAt(path, delivery())).status).toBe(202);
   expect(spooled()).toHaveLength(1);
 });

@@ -1,4 +1,5 @@
 /** Starts a receiver in the test's process, and returns its port, its spool and its journal. */
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -18,18 +19,7 @@ export type Answer = {
   readonly body: string;
 };
 
-export type Running = {
-  readonly port: number;
-  readonly journal: readonly JournalLine[];
-  readonly spool: string;
-  /** The spool's files, also dot files, as [path below the spool, content]. */
-  spooled(): [string, Spooled][];
-  /** Sends the whole delivery on a new connection, as a git host does. */
-  send(delivery: Delivery): Promise<Answer>;
-  /** Sends these bytes and waits for an answer, or for the end of the connection (status 0). */
-  raw(...parts: (string | Buffer)[]): Promise<Answer>;
-  stop(): Promise<void>;
-};
+export type Running = Awaited<ReturnType<typeof receiver>>;
 
 export const hooks: ReceiverSettings["hooks"] = [
   { name: "site", gitHost: "github", branch: "main" },
@@ -57,7 +47,7 @@ type Change = Partial<Parts> & {
   readonly hooks?: ReceiverSettings["hooks"];
 };
 
-export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}): Promise<Running> {
+export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}) {
   const spool = folder();
   const journal: JournalLine[] = [];
   const settings = { hooks: declared, limits: { ...limits, ...limit } };
@@ -65,33 +55,29 @@ export async function receiver({ bound, limit, hooks: declared = hooks, ...chang
     settings,
     secrets: bySecrets,
     limiter: createLimiter(settings.limits),
-    spool: openSpool(
-      spool,
-      hooks.map(({ name }) => name),
-    ),
+    spool: openSpool(spool, ["site", "docs"]),
     // Parsed from the written line, so that a test sees what journalctl prints.
     journal: (entry) => journal.push(JSON.parse(line(entry))),
     ...change,
   };
   const server = createReceiver(createApp(parts), parts.journal, { ...bounds, ...bound });
-  server.listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
+  await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    journal,
-    spool,
+    journal: journal as readonly JournalLine[],
+    /** The spool's files, also dot files, as [path below the spool, content]. */
     spooled: () => spooledIn(spool),
-    send: (delivery) => exchange(port, [head(delivery), delivery.body]),
-    raw: (...bytes) => exchange(port, bytes),
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => {
-          rmSync(spool, { recursive: true, force: true });
-          resolve();
-        });
-        server.closeAllConnections();
-      }),
+    /** Sends the whole delivery on a new connection, as a git host does. */
+    send: (delivery: Delivery) => exchange(port, [head(delivery), delivery.body]),
+    /** Sends these bytes and waits for an answer, or for the end of the connection (status 0). */
+    raw: (...bytes: (string | Buffer)[]) => exchange(port, bytes),
+    async stop() {
+      const closed = once(server.close(), "close");
+      server.closeAllConnections();
+      await closed;
+      rmSync(spool, { recursive: true, force: true });
+    },
   };
 }
 

@@ -75,8 +75,9 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["ranges that are out of date", "test/infra/networks.test.ts", "GitHub's list holds the three ranges of 2026-10-29"],
   // The spool and the build.
   ["a replay, and a redelivery taken for one", `${rebuild}/faults.test.ts`, "a redelivery after failed builds, under"],
+  ["replays that fill the disk", `${receiver}/replays.slow.test.ts`, "replays under other ids, which no signature"],
   ["a replay of an old commit", `${service}/builder/run/replays.slow.test.ts`, "the replay of an old delivery after"],
-  ["a cache of deliveries that grows", `${receiver}/replays.slow.test.ts`, "1,000 replays of one delivery are one"],
+  ["a cache of deliveries that grows", `${receiver}/spool.test.ts`, "deliveries with the same id, one after another"],
   ["accepted work lost in a crash", `${receiver}/process.slow.test.ts`, "SIGKILL in a stream of deliveries"],
   ["a spool file half written", `${receiver}/spool.test.ts`, "the spool syncs the file before it renames it"],
   ["a spool file exchanged meanwhile", `${service}/builder/run/markers.test.ts`, "what a member puts into the folder"],

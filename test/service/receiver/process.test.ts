@@ -19,8 +19,7 @@ test("the receiver serves each socket, prints a journal line for each request, a
 });
 
 test("the receiver reports faults of its settings and exits with 78", async () => {
-  const script = 'printf too-short-to-be-one >"$CREDENTIALS_DIRECTORY/site"; exec "$@"';
-  const { receiver, exited } = await activatedReceiver({ script });
+  const { receiver, exited } = await activatedReceiver({ known: { site: ["too-short-to-be-one"] } });
   expect(await exited).toEqual([78, null]);
   await expect.poll(() => receiver.err).toMatch(/^pushgate-receiver: 2 faults, not started:\n.*site, line 1 has .*\n/);
   expect(receiver.err + receiver.out).not.toContain("too-short-to-be-one");

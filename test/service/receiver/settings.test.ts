@@ -63,14 +63,13 @@ describe("sockets", () => {
     "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, or " +
     'write `listen: { "host": …, "port": … }`';
 
-  test("are the descriptors from 3 up", () => {
-    expect(read(without, { LISTEN_PID: "7", LISTEN_FDS: "3" }).sockets).toEqual([3, 4, 5]);
-  });
-  test("are for deliveries, except the one that systemd calls metrics", () => {
+  test("are the descriptors from 3 up, for deliveries, except the one that systemd calls metrics", () => {
+    const env = { LISTEN_PID: "7", LISTEN_FDS: "3" };
+    expect(read(without, env)).toMatchObject({ sockets: [3, 4, 5], metrics: [] });
     const names = "pushgate-receiver-github.socket:metrics:pushgate-receiver-docs.socket";
-    const found = read(without, { LISTEN_PID: "7", LISTEN_FDS: "3", LISTEN_FDNAMES: names });
-    expect([found.sockets, found.metrics]).toEqual([[3, 5], [4]]);
+    expect(read(without, { ...env, LISTEN_FDNAMES: names })).toMatchObject({ sockets: [3, 5], metrics: [4] });
   });
+
   test.each<[string, Record<string, string | undefined>]>([
     ["without any", {}],
     ["of another process", { LISTEN_PID: "8", LISTEN_FDS: "2" }],

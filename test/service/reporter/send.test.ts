@@ -53,27 +53,17 @@ const emptied = () => {
   for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
 };
 
-type Given = {
-  readonly gitHost?: GitHostName;
-  readonly path?: string;
-  readonly token?: string;
-  readonly notify?: string;
-};
+type Given = { readonly gitHost?: GitHostName; readonly path?: string; readonly notify?: true };
 
 /** Of a repository at the fake; a public service's own API is at the fake, too. */
-function channels({
-  gitHost = "gitea",
-  path = "example/site",
-  token = running.api.token,
-  notify,
-}: Given = {}): Channels {
+function channels({ gitHost = "gitea", path = "example/site", notify }: Given = {}): Channels {
   const origin = gitHost === "github" ? "https://github.com" : running.origin;
   const settings: ReporterSettings = {
     ...{ hook: "site", folder, site },
     status: { gitHost, repository: `${origin}/${path}.git`, context: "pushgate/web1/site" },
-    ...(notify !== undefined && { notify: `${running.origin}${notify}` }),
+    ...(notify && { notify: `${running.origin}/hooks/builds` }),
   };
-  const made = channelsOf({ settings, secrets: { status: token, notify: running.api.key } });
+  const made = channelsOf({ settings, secrets: { status: running.api.token, notify: running.api.key } });
   const here = (url: string) => url.replace(/^https:\/\/api\.(github\.com|bitbucket\.org)/, running.origin);
   const { status } = made;
   const postOf = (report: Report) => {
@@ -214,10 +204,12 @@ test.each([
   ]);
 });
 
-/** Sends with a clock that each pause advances, and returns the pauses in seconds and "sent". */
-async function paused(status: Channel, terms: Terms, each = () => {}) {
+function stopClock() {
   vi.useFakeTimers({ toFake: ["Date", "performance"] });
   onTestFinished(() => void vi.useRealTimers());
+}
+/** Sends with a stopped clock that each pause advances, and returns the pauses in seconds and "sent". */
+async function paused(status: Channel, terms: Terms, each = () => {}) {
   const found: (number | string)[] = [];
   const journal = (line: Line) => {
     lines.push(line);
@@ -233,6 +225,7 @@ async function paused(status: Channel, terms: Terms, each = () => {}) {
 const nowhere = { url: "https://localhost:1/" };
 
 test("the pause doubles up to the longest, and begins anew after a report that was sent", async () => {
+  stopClock();
   Object.assign(running.api.faults, { status: 503 });
   put();
   put({ commit: two });
@@ -247,6 +240,7 @@ test("the pause doubles up to the longest, and begins anew after a report that w
 });
 
 test("the pauses are 5 s to 15 min, and a result is dropped after more than 24 h without an answer", async () => {
+  stopClock();
   const status = channels().status!;
   const postOf = (report: Report) => ({ ...status.postOf(report)!, ...nowhere });
   // At the last but one try, exactly 24 h old.
@@ -327,12 +321,12 @@ describe("site.notify", () => {
     put({ ...notify, commit: two, state: "failure", reason: "an older one" });
     put({ ...notify, state: "failure", reason: "Hugo failed." });
     Object.assign(running.api.faults, { status: 503 });
-    const tried = send(channels({ notify: "/hooks/builds" }));
+    const tried = send(channels({ notify: true }));
     await soon(() => lines.length).toBeGreaterThan(0);
     delete running.api.faults.status;
     expect(await tried).toBe(true);
     put({ ...notify, state: "success", reason: "changed: layouts/index.html" });
-    await send(channels({ notify: "/hooks/builds" }));
+    await send(channels({ notify: true }));
     expect(running.api.notifications).toMatchObject([
       { hook: "site", site, state: "failing", commit: one, reason: "Hugo failed." },
       { hook: "site", site, state: "succeeding", commit: one },
@@ -355,7 +349,7 @@ describe("site.notify", () => {
   test("is sent while the git host is dead", async () => {
     put();
     put({ to: "notify" });
-    const to = channels({ notify: "/hooks/builds" });
+    const to = channels({ notify: true });
     const postOf = (report: Report) => ({ ...to.status!.postOf(report)!, ...nowhere });
     const tried = send({ ...to, status: { ...to.status!, postOf } });
     await soon(() => running.api.notifications.length).toBe(1);

@@ -144,21 +144,14 @@ describe("what is sent", () => {
     const events = Object.entries(body).filter(([name]) => name.endsWith("_events"));
     expect(events.length).toBe(14);
     expect(events.filter(([, on]) => on !== false)).toEqual([["push_events", true]]);
-    expect(body).toMatchObject({
-      url,
-      push_events_branch_filter: "",
-      branch_filter_strategy: "all_branches",
-      enable_ssl_verification: true,
-    });
+    const branches = { push_events_branch_filter: "", branch_filter_strategy: "all_branches" };
+    expect(body).toMatchObject({ url, ...branches, enable_ssl_verification: true });
   });
 
   test("has the token in the header that the git host reads", () => {
     const headers = withApi.map((name) => [name, apis[name]!.authorization("t")]);
-    const [bearer, token, gitlab] = [
-      { authorization: "Bearer t" },
-      { authorization: "token t" },
-      { "private-token": "t" },
-    ];
+    const [bearer, token] = [{ authorization: "Bearer t" }, { authorization: "token t" }];
+    const gitlab = { "private-token": "t" };
     expect(Object.fromEntries(headers)).toEqual({
       github: { ...bearer, accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" },
       ...{ gitlab, "gitlab-self-managed": gitlab, gitea: token, forgejo: token, gogs: token },
@@ -259,11 +252,8 @@ describe("an entry of the delivery history", () => {
     expect(read({ ...record, event: "ping", status_code: null })).toEqual({
       ...{ ...asRead, kind: "ping", isPing: true, status: 0 },
     });
-    expect(answer!({ status_code: 202, response: { headers: { A: "b" }, payload: "text" } })).toEqual({
-      status: 202,
-      headers: { a: "b" },
-      body: "text",
-    });
+    const response = { headers: { A: "b" }, payload: "text" };
+    expect(answer!({ status_code: 202, response })).toEqual({ status: 202, headers: { a: "b" }, body: "text" });
   });
 
   test("of GitLab has the headers of both directions", () => {
@@ -287,11 +277,8 @@ describe("an entry of the delivery history", () => {
   test("has no status where it has no headers, and a body only as text", () => {
     expect(recordedAnswer(502, {}, "x")).toEqual({ status: 0, headers: {} });
     expect(recordedAnswer("teapot", { a: 1 }, { not: "text" })).toEqual({ status: 0, headers: { a: "1" } });
-    expect(headersOf({ "Set-Cookie": ["a", "b"], Age: 7, Other: {} })).toEqual({
-      "set-cookie": "a, b",
-      age: "7",
-      other: "",
-    });
+    const headers = { "Set-Cookie": ["a", "b"], Age: 7, Other: {} };
+    expect(headersOf(headers)).toEqual({ "set-cookie": "a, b", age: "7", other: "" });
     expect([eventsOf(["b", "a"]), eventsOf("push")]).toEqual(["a, b", ""]);
   });
 });
