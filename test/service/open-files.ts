@@ -1,17 +1,9 @@
 /** Descriptors that this process holds. */
-import { readdirSync, readlinkSync } from "node:fs";
+import { existsSync, readdirSync, readlinkSync } from "node:fs";
 
 /** What is open of a folder. */
 export const openIn = (folder: string): string[] =>
   readdirSync("/proc/self/fd")
-    .map(linkOf)
-    .filter((path) => path.startsWith(`${folder}/`));
-
-/** "" of the descriptor by which the list was read. */
-function linkOf(descriptor: string): string {
-  try {
-    return readlinkSync(`/proc/self/fd/${descriptor}`);
-  } catch {
-    return "";
-  }
-}
+    .map((descriptor) => `/proc/self/fd/${descriptor}`)
+    // Without the descriptor by which the list was read.
+    .filter((path) => existsSync(path) && readlinkSync(path).startsWith(`${folder}/`));

@@ -1,5 +1,6 @@
 /** The signature check against known answers, which do not come from this project's code. */
 import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { hmacSignature } from "../../../service/git-hosts/hmac-signature.ts";
 
@@ -7,52 +8,83 @@ import { hmacSignature } from "../../../service/git-hosts/hmac-signature.ts";
 const secret = "It's a Secret to Everybody";
 const body = Buffer.from("Hello, World!");
 const signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+const hex = signature.slice("sha256=".length);
 
 const hub = hmacSignature("X-Hub-Signature-256", "sha256=");
 const headersOf = (value: string | undefined) => (value === undefined ? {} : { "x-hub-signature-256": value });
 const verify = (key: string, bytes: Buffer, value: string | undefined) => hub.verify(key, bytes, headersOf(value));
-const isWellFormed = (value: string | undefined) => hub.signatureFault(headersOf(value)) === undefined;
+const fault = (value: string | undefined) => hub.signatureFault(headersOf(value));
+const by = (key: string) => `sha256=${createHmac("sha256", key).update(body).digest("hex")}`;
 
 test("verify accepts the example in GitHub's documentation", () => expect(verify(secret, body, signature)).toBe(true));
 
-describe("RFC 4231", () => {
-  test.each([
-    [
-      "1",
-      Buffer.alloc(20, 0x0b).toString("latin1"),
-      "Hi There",
-      "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
-    ],
-    ["2", "Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"],
-  ])("test case %s", (_, key, text, hex) => {
-    expect(verify(key, Buffer.from(text), `sha256=${hex}`)).toBe(true);
-  });
+test.each([
+  [
+    "1",
+    Buffer.alloc(20, 0x0b).toString("latin1"),
+    "Hi There",
+    "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
+  ],
+  ["2", "Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"],
+])("verify accepts test case %s of RFC 4231", (_, key, text, hex) => {
+  expect(verify(key, Buffer.from(text), `sha256=${hex}`)).toBe(true);
 });
 
-test("verify rejects another secret's signature", () => expect(verify("another", body, signature)).toBe(false));
-
-describe("verify returns false, and does not throw, for a header that is", () => {
-  const hex = signature.slice("sha256=".length);
+describe("without a hash, and without an exception, a signature is rejected that is", () => {
   test.each([
     ["absent", undefined],
     ["empty", ""],
-    ["the prefix alone", "sha256="],
-    ["hex alone", hex],
-    ["short", signature.slice(0, -2)],
-    ["long", `${signature}00`],
-    ["capital", `sha256=${hex.toUpperCase()}`],
-    ["two", `${signature}, ${signature}`],
-    ["a line end after it", `${signature}\n`],
-    ["SHA-1's prefix", `sha1=${hex}`],
-    ["another digit", signature.replace(/.$/, "8")],
-  ])("%s", (_, header) => {
-    expect(verify(secret, body, header)).toBe(false);
-    if (header !== signature.replace(/.$/, "8")) expect(isWellFormed(header)).toBe(false);
+    ["the prefix alone, which Gitea sends without a secret", "sha256="],
+    ["the digits without a prefix", hex],
+    ["the first 20 characters of the right one", signature.slice(0, 20)],
+    ["one digit short", signature.slice(0, -1)],
+    ["one digit long", `${signature}0`],
+    ["in capitals", `sha256=${hex.toUpperCase()}`],
+    ["of a capital prefix", signature.replace("sha256", "SHA256")],
+    ["no hexadecimal number", `sha256=${"g".repeat(64)}`],
+    ["right, and twice in one header", `${signature}, ${signature}`],
+    ["right, after a wrong one", `sha256=${"0".repeat(64)}, ${signature}`],
+    ["right, with a line end after it", `${signature}\n`],
+    ["right, with SHA-1's prefix", `sha1=${hex}`],
+    ["SHA-1's", `sha1=${createHmac("sha1", secret).update(body).digest("hex")}`],
+  ])("%s", (_, value) => {
+    expect(verify(secret, body, value)).toBe(false);
+    expect(fault(value)).toBe(
+      value === undefined
+        ? "X-Hub-Signature-256 is missing. Set the hook's secret at the git host."
+        : "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits",
+    );
+  });
+});
+
+describe("a well-formed signature is rejected", () => {
+  test.each([
+    ["with one other digit", signature.replace(/.$/, "8")],
+    ["of zeros", `sha256=${"0".repeat(64)}`],
+    ["by another secret", by("another")],
+    ["by a default secret, such as Probot's", by("development")],
+    ["by the empty secret", by("")],
+  ])("%s", (_, value) => expect([fault(value), verify(secret, body, value)]).toEqual([undefined, false]));
+
+  test("where one bit of the body was altered, or all of it is gone", () => {
+    for (const other of ["Hello, World ", ""]) expect(verify(secret, Buffer.from(other), signature)).toBe(false);
   });
 
-  test("signed with the empty secret", () => {
-    const unkeyed = `sha256=${createHmac("sha256", "").update(body).digest("hex")}`;
-    expect(isWellFormed(unkeyed)).toBe(true);
-    expect(verify("", body, unkeyed)).toBe(false);
+  test("where the hook's own secret is empty, with which every sender can sign", () => {
+    expect(verify("", body, by(""))).toBe(false);
   });
+});
+
+test("Gogs has no prefix", () => {
+  const fault = hmacSignature("X-Gogs-Signature", "").signatureFault({ "x-gogs-signature": signature });
+  expect(fault).toBe("X-Gogs-Signature is not 64 hexadecimal digits");
+});
+
+test("each kind of signature is compared in constant time, whatever the guess", () => {
+  const text = (module: string) =>
+    readFileSync(new URL(`../../../service/git-hosts/${module}`, import.meta.url), "utf8");
+  // A difference of nanoseconds is in no test's reach.
+  expect(text("hmac-signature.ts")).toContain("given.length === expected.length && timingSafeEqual(given, expected)");
+  expect(text("standard-signature.ts")).toContain(".some((each) => isHmac(");
+  expect(text("gitlab-signature.ts")).toContain("timingSafeEqual(sha256(secret), sha256(given))");
 });

@@ -1,4 +1,5 @@
 /** Starts a receiver in the test's process, and returns its port, its spool and its journal. */
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,7 +10,7 @@ import { createLimiter } from "../../../service/receiver/limiter.ts";
 import { bounds, createReceiver } from "../../../service/receiver/server.ts";
 import type { ReceiverSettings } from "../../../service/receiver/settings.ts";
 import { openSpool, type Spooled } from "../../../service/receiver/spool.ts";
-import type { Delivery } from "../../fakes/deliveries.ts";
+import { type Delivery, type Change as DeliveryChange, delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 
 export type Answer = {
@@ -18,18 +19,7 @@ export type Answer = {
   readonly body: string;
 };
 
-export type Running = {
-  readonly port: number;
-  readonly journal: readonly JournalLine[];
-  readonly spool: string;
-  /** The spool's files, also dot files, as [path below the spool, content]. */
-  spooled(): [string, Spooled][];
-  /** Sends the whole delivery on a new connection, as a git host does. */
-  send(delivery: Delivery): Promise<Answer>;
-  /** Sends these bytes and waits for an answer, or for the end of the connection (status 0). */
-  raw(...parts: (string | Buffer)[]): Promise<Answer>;
-  stop(): Promise<void>;
-};
+export type Running = Awaited<ReturnType<typeof receiver>>;
 
 export const hooks: ReceiverSettings["hooks"] = [
   { name: "site", gitHost: "github", branch: "main" },
@@ -42,7 +32,7 @@ export const limits: ReceiverSettings["limits"] = {
   concurrentPerSource: 32,
 };
 
-export const bySecrets: Parts["secrets"] = new Map([
+const bySecrets: Parts["secrets"] = new Map([
   ["site", [secrets.site.current, secrets.site.previous]],
   ["docs", [secrets.docs.current]],
 ]);
@@ -57,7 +47,7 @@ type Change = Partial<Parts> & {
   readonly hooks?: ReceiverSettings["hooks"];
 };
 
-export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}): Promise<Running> {
+export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}) {
   const spool = folder();
   const journal: JournalLine[] = [];
   const settings = { hooks: declared, limits: { ...limits, ...limit } };
@@ -65,33 +55,29 @@ export async function receiver({ bound, limit, hooks: declared = hooks, ...chang
     settings,
     secrets: bySecrets,
     limiter: createLimiter(settings.limits),
-    spool: openSpool(
-      spool,
-      hooks.map(({ name }) => name),
-    ),
+    spool: openSpool(spool, ["site", "docs"]),
     // Parsed from the written line, so that a test sees what journalctl prints.
     journal: (entry) => journal.push(JSON.parse(line(entry))),
     ...change,
   };
   const server = createReceiver(createApp(parts), parts.journal, { ...bounds, ...bound });
-  server.listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
+  await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   return {
     port,
-    journal,
-    spool,
+    journal: journal as readonly JournalLine[],
+    /** The spool's files, also dot files, as [path below the spool, content]. */
     spooled: () => spooledIn(spool),
-    send: (delivery) => exchange(port, [head(delivery), delivery.body]),
-    raw: (...bytes) => exchange(port, bytes),
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => {
-          rmSync(spool, { recursive: true, force: true });
-          resolve();
-        });
-        server.closeAllConnections();
-      }),
+    /** Sends the whole delivery on a new connection, as a git host does. */
+    send: (delivery: Delivery) => exchange(port, [head(delivery), delivery.body]),
+    /** Sends these bytes and waits for an answer, or for the end of the connection (status 0). */
+    raw: (...bytes: (string | Buffer)[]) => exchange(port, bytes),
+    async stop() {
+      const closed = once(server.close(), "close");
+      server.closeAllConnections();
+      await closed;
+      rmSync(spool, { recursive: true, force: true });
+    },
   };
 }
 
@@ -115,30 +101,27 @@ export function head({ method, path, host, headers }: Delivery, ...and: string[]
   return [...lines, ...and, "", ""].join("\r\n");
 }
 
-export function dial(port: number): Promise<Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1" }, () => resolve(socket)).once("error", reject);
-  });
+/** A delivery's head without a declared length. */
+export function chunkedHead(change: DeliveryChange = {}): string {
+  const sent = delivery(change);
+  const { "content-length": _, ...headers } = sent.headers;
+  return head({ ...sent, headers }, "transfer-encoding: chunked");
 }
 
-/** Sends until a delivery is accepted. Throws where one before it gets another answer than this one. */
-export async function untilAccepted(send: () => Promise<{ readonly status: number }>, before: number): Promise<void> {
-  const end = performance.now() + 30_000;
-  for (;;) {
-    const { status } = await send();
-    if (status === 202) return;
-    if (status !== before) throw new Error(`a delivery got ${status} before one was accepted, not ${before}`);
-    if (performance.now() > end) throw new Error("no delivery was accepted within 30 s");
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+/** `from`: a loopback address. */
+export function dial(port: number, from = "127.0.0.1"): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const to = { port, host: "127.0.0.1", localAddress: from };
+    const socket = connect(to, () => resolve(socket)).once("error", reject);
+  });
 }
 
 /** One chunk of a chunked body. */
 export const chunk = (bytes: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(bytes).toString(16)}\r\n`), Buffer.from(bytes), Buffer.from("\r\n")]);
 
-export async function exchange(port: number, parts: readonly (string | Buffer)[]): Promise<Answer> {
-  const socket = await dial(port);
+export async function exchange(port: number, parts: readonly (string | Buffer)[], from?: string): Promise<Answer> {
+  const socket = await dial(port, from);
   const answered = answer(socket, String(parts[0]).startsWith("HEAD "));
   for (const part of parts) if (socket.writable) socket.write(part);
   return answered.finally(() => socket.destroy());

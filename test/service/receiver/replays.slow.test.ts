@@ -1,107 +1,43 @@
 /**
  * Duplicates and replays. The spool is all that the receiver remembers: one file for each hook and delivery id, which is
- * there until the builder takes it. So it is bounded, it survives a restart, and a redelivery after a failed build counts.
+ * there until the builder takes it. So it is bounded, and it survives a restart.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { delivery, pushPayload } from "../../fakes/deliveries.ts";
-import { ActivatedReceiver } from "../activated-receiver.ts";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { mostWaiting, openSpool } from "../../../service/receiver/spool.ts";
+import { delivery } from "../../fakes/deliveries.ts";
+import { folder, type Running, receiver } from "./harness.ts";
 
-let receiver: ActivatedReceiver;
+let place: string;
+let running: Running;
+const start = async () => {
+  running = await receiver({ spool: openSpool(place, ["site"]) });
+};
 beforeEach(() => {
-  receiver = new ActivatedReceiver();
+  place = folder();
 });
-afterEach(() => receiver.remove());
-
-const waiting = () => readdirSync(join(receiver.spool, "site")).sort();
-const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
-const pushOf = (after: string, delivered = id) =>
-  delivery({ payload: { ...pushPayload(), after }, headers: { "x-github-delivery": delivered } });
-const [older, newer] = ["a".repeat(40), "b".repeat(40)];
-const status = async (sent = pushOf(older)) => (await receiver.send(sent)).status;
-
-describe("the same delivery", () => {
-  test("twice while it waits is one spool entry, and both are answered with 202", async () => {
-    await receiver.start();
-    expect([await status(), await status()]).toEqual([202, 202]);
-    expect(waiting()).toEqual([`${id}.json`]);
-  });
-
-  test("64 times at once is one whole spool entry", async () => {
-    receiver.limits.concurrentPerSource = 64;
-    await receiver.start();
-    const answers = await Promise.all(Array.from({ length: 64 }, () => status()));
-    expect(answers).toEqual(Array(64).fill(202));
-    expect(waiting()).toEqual([`${id}.json`]);
-    expect(JSON.parse(readFileSync(join(receiver.spool, "site", `${id}.json`), "utf8"))).toMatchObject({
-      after: older,
-    });
-  });
-
-  test("after the builder took it, as GitHub's Redeliver after a failed build, is accepted and waits again", async () => {
-    await receiver.start();
-    await status();
-    receiver.take();
-    expect(await status()).toBe(202);
-    expect(waiting()).toEqual([`${id}.json`]);
-  });
-
-  test("before and after a restart is one spool entry", async () => {
-    await receiver.start();
-    await status();
-    expect(await receiver.end()).toEqual([0, null]);
-    await receiver.start();
-    expect(await status()).toBe(202);
-    expect(waiting()).toEqual([`${id}.json`]);
-  });
-
-  test("before and after a kill is one spool entry", async () => {
-    await receiver.start();
-    await status();
-    await receiver.end("SIGKILL");
-    await receiver.start();
-    expect(await status()).toBe(202);
-    expect(waiting()).toEqual([`${id}.json`]);
-  });
+afterEach(async () => {
+  await running.stop();
+  rmSync(place, { recursive: true });
 });
 
-test("1,000 replays of one delivery are one spool entry", async () => {
-  await receiver.start();
-  const sender = async () => {
-    for (let i = 0; i < 100; i++) expect(await status()).toBe(202);
-  };
-  await Promise.all(Array.from({ length: 10 }, sender));
-  expect(waiting()).toEqual([`${id}.json`]);
-});
+const waiting = () => readdirSync(join(place, "site"));
+const status = async (id: string) => (await running.send(delivery({ headers: { "x-github-delivery": id } }))).status;
 
-describe("replays under other ids, which no signature covers,", () => {
-  /** As many as have come before. */
-  const replayed = (count: number) => {
-    mkdirSync(join(receiver.spool, "site"), { recursive: true });
-    for (let i = 0; i < count; i++) writeFileSync(join(receiver.spool, `site/replay-${i}.json`), "{}");
-  };
-
-  test("fill the spool to 10,000 entries and no further, also over a restart; then they are a 503", async () => {
-    replayed(9_990);
-    await receiver.start();
-    const answers: number[] = [];
-    for (let i = 0; i < 15; i++) answers.push(await status(pushOf(older, `other-${i}`)));
-    expect(answers).toEqual([...Array(10).fill(202), ...Array(5).fill(503)]);
-    await receiver.end();
-    await receiver.start();
-    expect(await status(pushOf(older, "after-the-restart"))).toBe(503);
-    expect(waiting()).toHaveLength(10_000);
-  });
-
-  test("of a full spool keep a good push out only until the builder has taken them", async () => {
-    replayed(10_000);
-    await receiver.start();
-    const push = pushOf(newer, "good");
-    expect((await receiver.send(push)).headers).toMatchObject({ "retry-after": "30" });
-    receiver.take();
-    // The receiver counts a full folder again once a second.
-    await expect.poll(() => status(push), { timeout: 10_000 }).toBe(202);
-    expect(waiting()).toEqual(["good.json"]);
-  });
+test("replays under other ids, which no signature covers, fill the spool to 10,000 entries, until the builder takes them", async () => {
+  mkdirSync(join(place, "site"));
+  for (let i = 0; i < mostWaiting - 5; i++) writeFileSync(join(place, `site/replay-${i}.json`), "{}");
+  await start();
+  const answers: number[] = [];
+  for (let i = 0; i < 10; i++) answers.push(await status(`other-${i}`));
+  expect(answers).toEqual([...Array(5).fill(202), ...Array(5).fill(503)]);
+  await running.stop();
+  await start();
+  expect(await status("after-the-restart")).toBe(503);
+  expect(waiting()).toHaveLength(10_000);
+  for (const name of waiting()) rmSync(join(place, "site", name));
+  // The receiver counts a full folder again once a second.
+  await expect.poll(() => status("good"), { timeout: 10_000 }).toBe(202);
+  expect(waiting()).toEqual(["good.json"]);
 });

@@ -59,37 +59,40 @@ test("readReceiver accepts an unknown key, which a newer pushgate may write", ()
 
 describe("sockets", () => {
   const { listen: _, ...without } = good;
-  test("are the descriptors from 3 up", () => {
-    expect(read(without, { LISTEN_PID: "7", LISTEN_FDS: "3" }).sockets).toEqual([3, 4, 5]);
-  });
-  test("are for deliveries, except the one that systemd calls metrics", () => {
+  const none =
+    "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, or " +
+    'write `listen: { "host": …, "port": … }`';
+
+  test("are the descriptors from 3 up, for deliveries, except the one that systemd calls metrics", () => {
+    const env = { LISTEN_PID: "7", LISTEN_FDS: "3" };
+    expect(read(without, env)).toMatchObject({ sockets: [3, 4, 5], metrics: [] });
     const names = "pushgate-receiver-github.socket:metrics:pushgate-receiver-docs.socket";
-    const found = read(without, { LISTEN_PID: "7", LISTEN_FDS: "3", LISTEN_FDNAMES: names });
-    expect([found.sockets, found.metrics]).toEqual([[3, 5], [4]]);
+    expect(read(without, { ...env, LISTEN_FDNAMES: names })).toMatchObject({ sockets: [3, 5], metrics: [4] });
   });
-  test("for metrics alone are none for deliveries", () => {
-    expect(faults(without, { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "metrics" })).toEqual([
-      expect.stringContaining("no socket was handed over"),
-    ]);
-  });
-  test("of another process are not used", () => {
-    expect(read(good, { LISTEN_PID: "8", LISTEN_FDS: "2" }).sockets).toEqual([]);
-    expect(faults(without, { LISTEN_PID: "8", LISTEN_FDS: "2" })).toEqual([
-      expect.stringContaining("no socket was handed over"),
-    ]);
-  });
-  test.each(["0", "", "x", "-1", undefined])("are none where LISTEN_FDS=%s", (count) => {
-    expect(read(good, { LISTEN_PID: "7", LISTEN_FDS: count }).sockets).toEqual([]);
-    expect(faults(without, { LISTEN_PID: "7", LISTEN_FDS: count })).toHaveLength(1);
+
+  test.each<[string, Record<string, string | undefined>]>([
+    ["without any", {}],
+    ["of another process", { LISTEN_PID: "8", LISTEN_FDS: "2" }],
+    ["for metrics alone", { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "metrics" }],
+    ["that are 0", { LISTEN_PID: "7", LISTEN_FDS: "0" }],
+    ["that are less than none", { LISTEN_PID: "7", LISTEN_FDS: "-1" }],
+    ["that are no number", { LISTEN_PID: "7", LISTEN_FDS: "x" }],
+  ])("%s are none for deliveries: the receiver uses `listen`, or does not start", (_, env) => {
+    expect(read(good, env).sockets).toEqual([]);
+    expect(faults(without, env)).toEqual([none]);
   });
 });
 
 describe("the receiver does not start", () => {
-  test("with an empty environment, and reports both faults", () => {
-    expect(faults(good, { PUSHGATE_SETTINGS: undefined, CREDENTIALS_DIRECTORY: undefined })).toEqual([
-      expect.stringMatching(/^PUSHGATE_SETTINGS is not set.*Environment=/),
-      expect.stringMatching(/^CREDENTIALS_DIRECTORY is not set.*LoadCredentialEncrypted=/),
-    ]);
+  test("with an empty environment, and its error counts and has both faults", () => {
+    const empty = { PUSHGATE_SETTINGS: undefined, CREDENTIALS_DIRECTORY: undefined };
+    const both = [
+      "PUSHGATE_SETTINGS is not set. Start the program by its unit, whose Environment= line names the file.",
+      "CREDENTIALS_DIRECTORY is not set. Start the program by its unit, whose LoadCredentialEncrypted= lines set it.",
+    ];
+    expect(faults(good, empty)).toEqual(both);
+    expect(() => read(good, empty)).toThrow(/^2 faults, not started:\n {2}PUSHGATE_SETTINGS .*\n {2}CREDENTIALS_/);
+    expect(() => read(good, { PUSHGATE_SETTINGS: undefined })).toThrow(/^1 fault, not started:\n {2}PUSHGATE_SETTINGS/);
   });
 
   test("without a hook's secret, and names the unit's line that provides it", () => {
@@ -102,7 +105,8 @@ describe("the receiver does not start", () => {
   test.each([
     ["an empty one", "", 1],
     ["a line end alone", "\n", 1],
-    ["a short one", "0123456789012345678901234567890", 1],
+    ["one of 31 characters", "0123456789012345678901234567890", 1],
+    ["a default one, such as Probot's", "development", 1],
     ["a short one after a good one", `${secrets.site.current}\nshort`, 1],
     ["an empty line between", `${secrets.site.current}\n\n${secrets.site.previous}`, 1],
     ["spaces as long as a secret", " ".repeat(40), 2],
@@ -120,50 +124,18 @@ describe("the receiver does not start", () => {
     }
   });
 
-  test("with one fault or several: the error counts them, and has a line for each", () => {
-    const message = (change: Record<string, undefined>) => {
-      try {
-        read(good, change);
-      } catch (error) {
-        return (error as Error).message.replace(/ is not set.*/g, "");
-      }
-    };
-    expect(message({ PUSHGATE_SETTINGS: undefined })).toBe("1 fault, not started:\n  PUSHGATE_SETTINGS");
-    expect(message({ PUSHGATE_SETTINGS: undefined, CREDENTIALS_DIRECTORY: undefined })).toBe(
-      "2 faults, not started:\n  PUSHGATE_SETTINGS\n  CREDENTIALS_DIRECTORY",
-    );
-  });
-
-  test("without a socket, and names both ways to one", () => {
-    const { listen: _, ...without } = good;
-    expect(faults(without)).toEqual([
-      "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, or " +
-        'write `listen: { "host": …, "port": … }`',
-    ]);
-  });
-
-  test("with settings that are a text, in which no key can be named", () => {
-    expect(faults('"a text"')).toEqual([expect.stringMatching(/^\/receiver\.json: it: /)]);
-  });
-
-  test("with a secret of 31 characters, and starts with one of 32", () => {
-    secret("docs", "x".repeat(31));
-    expect(faults()).toHaveLength(1);
+  test("with a secret of fewer than 32 characters", () => {
     secret("docs", "x".repeat(32));
     expect(faults()).toEqual([]);
   });
 
-  test("with settings that are not readable or not JSON", () => {
-    expect(faults("{")).toEqual([expect.stringMatching(/^\/receiver.json is not JSON/)]);
+  test("with settings that are not readable, or not JSON beside a short secret", () => {
     expect(faults(good, { PUSHGATE_SETTINGS: "/nowhere/receiver.json" })).toEqual([
       "/nowhere/receiver.json is not readable (ENOENT): PUSHGATE_SETTINGS names it, `npx pulumi up` writes it",
     ]);
-  });
-
-  test("with settings that are not JSON and a short secret, and reports both", () => {
     secret("docs", "short");
     expect(faults("{")).toEqual([
-      expect.stringMatching(/^\/receiver.json is not JSON/),
+      "/receiver.json is not JSON. Run npx pulumi up, which writes it anew.",
       expect.stringMatching(/^\/credentials\/docs, line 1 has fewer than 32 characters\./),
     ]);
   });
@@ -179,41 +151,23 @@ describe("the receiver does not start", () => {
       listen: { host: "127.0.0.1", port: 65_536 },
     });
     expect(reported.map((each) => each.split(": ")[1]).sort()).toEqual([
-      "hooks.0.name",
-      "hooks.1.branch",
-      "hooks.1.gitHost",
-      "hooks.1.name",
-      "limits.bodyBytes",
-      "limits.concurrentPerSource",
-      "limits.rejectionsPerMinute",
-      "listen.port",
-      "spool",
+      ...["hooks.0.name", "hooks.1.branch", "hooks.1.gitHost", "hooks.1.name"],
+      ...["limits.bodyBytes", "limits.concurrentPerSource", "limits.rejectionsPerMinute", "listen.port", "spool"],
     ]);
   });
 
   test.each([
     ["no hook", { ...good, hooks: [] }, /hooks: /],
     ["a hook twice", { ...good, hooks: [hooks[0], hooks[0]] }, /hooks: names a hook twice\. Run npx pulumi up/],
-    ["a list", [], /it: |spool: /],
-    ["null", "null", /it: /],
+    ["null, in which no key can be named", "null", /^\/receiver\.json: it: /],
   ])("with %s", (_, settings, fault) => expect(faults(settings)[0]).toMatch(fault));
 });
 
 describe("the builder", () => {
   const built = {
-    hook: "site",
-    repository: "https://git.example.org/site.git",
-    branch: "main",
-    spool: "/spool",
-    requests: "/requests",
-    rootRequests: "/root",
-    site: "/site",
-    content: "/content",
-    paths: [],
-    folders: [],
-    assets: [],
-    submodules: false,
-    reconcileMinutes: 15,
+    ...{ hook: "site", repository: "https://git.example.org/site.git", branch: "main", submodules: false },
+    ...{ spool: "/spool", requests: "/requests", rootRequests: "/root", site: "/site", content: "/content" },
+    ...{ paths: [], folders: [], assets: [], reconcileMinutes: 15 },
     generator: { socket: "/generator", result: "/result" },
     limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
   };
@@ -233,23 +187,9 @@ describe("the builder", () => {
     expect(readWith({ GIT_SSL_CAINFO: "" })).not.toHaveProperty("authorities");
   });
 
-  test("does not start without settings", () => {
-    expect(() => readBuilder({})).toThrow(
-      new SettingsFault([
-        "PUSHGATE_SETTINGS is not set. Start the program by its unit, whose Environment= line names the file.",
-      ]),
-    );
-    expect(() => readBuilder({ PUSHGATE_SETTINGS: "/nowhere" })).toThrow(
-      /^1 fault, not started:\n {2}\/nowhere is not/,
-    );
-  });
-
   test("learns how systemd ended the one before", () => {
-    expect(readUnitEnd({ SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" })).toEqual({
-      result: "oom-kill",
-      code: "killed",
-      status: "KILL",
-    });
+    const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
+    expect(readUnitEnd(env)).toEqual({ result: "oom-kill", code: "killed", status: "KILL" });
     expect(readUnitEnd({})).toEqual({ result: "", code: "", status: "" });
   });
 });

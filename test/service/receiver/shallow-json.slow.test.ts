@@ -1,9 +1,14 @@
 /** The receiver with bodies of 5 MB, in the memory that its unit has. */
+import { EventEmitter } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
+import { readBody } from "../../../service/receiver/body.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { example, secrets } from "../../fixtures.ts";
 import { bundled, type Rewrite } from "../bundles.ts";
@@ -63,4 +68,27 @@ describe("with signed bodies of 5 MB", () => {
     expect(peakMiB(receiver)).toBeGreaterThan(limit);
     await receiver.stop();
   });
+});
+
+test("a body in chunks of one byte is held once, and as a list of chunks would take a hundred times its size", async () => {
+  const bytes = 1 << 20;
+  setFlagsFromString("--expose-gc");
+  const collect: () => void = runInNewContext("gc");
+  /** MiB that are held: without a collection before it, the figure falls at any moment. */
+  const heap = () => {
+    collect();
+    return process.memoryUsage().heapUsed / (1 << 20);
+  };
+  const chunk = (i: number) => Buffer.from([i & 0xff]);
+  const before = heap();
+  const req = new EventEmitter();
+  const read = readBody(Object.assign(req, { headers: {} }) as unknown as IncomingMessage, bytes);
+  for (let i = 0; i < bytes; i++) req.emit("data", chunk(i));
+  req.emit("end");
+  const body = (await read)!;
+  expect([body.length, body[0], body[0x1234], body.at(-1)]).toEqual([bytes, 0, 0x34, 0xff]);
+  const held = heap() - before;
+  const list = Array.from({ length: bytes }, (_, i) => chunk(i));
+  expect(heap() - before - held).toBeGreaterThan(held + 30);
+  expect(list).toHaveLength(bytes);
 });

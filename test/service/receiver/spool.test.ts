@@ -3,7 +3,8 @@ import { execFileSync } from "node:child_process";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { openSpool, type Spooled, SpoolFault } from "../../../service/receiver/spool.ts";
+import { countWaiting, folderFault, openSpool, type Spooled, SpoolFault } from "../../../service/receiver/spool.ts";
+import { openIn } from "../open-files.ts";
 import { folder } from "./harness.ts";
 
 /** The calls that change the disk, in order. */
@@ -35,12 +36,15 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 });
 
 let place: string;
+let site: string;
 beforeEach(() => {
   place = folder();
+  site = join(place, "site");
   calls.length = 0;
 });
 afterEach(() => rmSync(place, { recursive: true, force: true }));
 
+const files = () => readdirSync(site).sort();
 const entry = (delivery: string): Spooled => ({
   delivery,
   hook: "site",
@@ -74,115 +78,85 @@ test("the builder's group can read a spool file also where the unit sets UMask=0
   expect(statSync(join(place, "site/a.json")).mode & 0o777).toBe(0o640);
 });
 
-test("a second delivery with the same id replaces the first", async () => {
-  const spool = openSpool(place, ["site"]);
-  await spool(entry("a"));
-  await spool({ ...entry("a"), after: "b".repeat(40) });
-  expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
-  expect(JSON.parse(readFileSync(join(place, "site/a.json"), "utf8"))).toMatchObject({ after: "b".repeat(40) });
-});
-
-test("100 deliveries at once with the same id leave one whole file", async () => {
+test("deliveries with the same id, one after another or 100 at once, leave one whole file with the last of them", async () => {
   const spool = openSpool(place, ["site"]);
   await Promise.all(Array.from({ length: 100 }, () => spool(entry("a"))));
-  expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
-  expect(JSON.parse(readFileSync(join(place, "site/a.json"), "utf8"))).toEqual(entry("a"));
+  expect(files()).toEqual(["a.json"]);
+  expect(JSON.parse(readFileSync(join(site, "a.json"), "utf8"))).toEqual(entry("a"));
+  await spool({ ...entry("a"), after: "b".repeat(40) });
+  expect(files()).toEqual(["a.json"]);
+  expect(JSON.parse(readFileSync(join(site, "a.json"), "utf8"))).toMatchObject({ after: "b".repeat(40) });
 });
 
-test("openSpool removes temporary files of a power cut and no other file", () => {
-  mkdirSync(join(place, "site"));
-  for (const name of [".a.tmp", "b.json", "note.tmp", ".keep"]) writeFileSync(join(place, "site", name), "{");
+test("openSpool makes the folders, and removes what a power cut left half written, and nothing else", () => {
+  openSpool(place, ["site", "docs"]);
+  expect(readdirSync(place).sort()).toEqual(["docs", "site"]);
+  const stays = ["1.json", "1.tmp", "1.a.tmp", ".1.tmp.json", ".tmp"];
+  for (const name of [...stays, ".1.tmp", ".12.json.tmp"]) writeFileSync(join(site, name), "{");
   openSpool(place, ["site"]);
-  expect(readdirSync(join(place, "site")).sort()).toEqual([".keep", "b.json", "note.tmp"]);
+  expect(files()).toEqual(stays.sort());
 });
 
 describe("what another member of the spool's group puts into a folder", () => {
-  const plant = (name: string) => join(place, "site", name);
+  const plant = (name: string) => join(site, name);
   const kinds: Record<string, () => void> = {
-    "a folder with the name of a temporary file": () => mkdirSync(plant(".x.tmp")),
-    "a folder with files": () => mkdirSync(plant(".x.tmp/in/it"), { recursive: true }),
+    "a folder with the name of a temporary file": () => mkdirSync(plant(".x.tmp/in/it"), { recursive: true }),
     "a link out of the spool": () => symlinkSync(join(place, "outside"), plant(".x.tmp")),
     "a pipe": () => execFileSync("mkfifo", [plant(".x.tmp")]),
     "a name that is not UTF-8": () => writeFileSync(Buffer.concat([Buffer.from(plant(".")), Buffer.from([0xff])]), ""),
+    "a link at a delivery's name": () => symlinkSync(join(place, "outside"), plant("a.json")),
   };
 
   test.each(Object.entries(kinds))("%s stops no delivery and is not followed", async (_, make) => {
-    mkdirSync(join(place, "site"));
+    mkdirSync(site);
     writeFileSync(join(place, "outside"), "of another program");
     make();
     await openSpool(place, ["site"])(entry("a"));
-    expect(readFileSync(join(place, "site/a.json"), "utf8")).toContain('"delivery":"a"');
-    expect(readFileSync(join(place, "outside"), "utf8")).toBe("of another program");
-  });
-
-  test("a link at a delivery's name is replaced, and its target is not written", async () => {
-    const spool = openSpool(place, ["site"]);
-    writeFileSync(join(place, "outside"), "of another program");
-    symlinkSync(join(place, "outside"), plant("a.json"));
-    await spool(entry("a"));
-    expect(readFileSync(join(place, "outside"), "utf8")).toBe("of another program");
     expect(lstatSync(plant("a.json")).isFile()).toBe(true);
+    expect(readFileSync(plant("a.json"), "utf8")).toContain('"delivery":"a"');
+    expect(readFileSync(join(place, "outside"), "utf8")).toBe("of another program");
   });
 });
 
 describe("a folder that cannot be used", () => {
-  const broken: Record<string, [make: () => void, heal: () => void, code: string]> = {
-    "is missing": [
-      () => rmSync(join(place, "site"), { recursive: true }),
-      () => mkdirSync(join(place, "site")),
-      "ENOENT",
-    ],
-    "is a file": [
-      () => {
-        rmSync(join(place, "site"), { recursive: true });
-        writeFileSync(join(place, "site"), "");
-      },
-      () => {
-        rmSync(join(place, "site"));
-        mkdirSync(join(place, "site"));
-      },
-      "ENOTDIR",
-    ],
+  const asFile = () => {
+    rmSync(site, { recursive: true, force: true });
+    writeFileSync(site, "");
   };
-
-  test.each(Object.entries(broken))(
-    "%s: deliveries of its hook fail with the reason, those of others do not, and it heals without a restart",
-    async (_, [make, heal, code]) => {
+  test.each([
+    ["is missing", "ENOENT", () => {}, () => rmSync(site, { recursive: true })],
+    ["is a file", "ENOTDIR", () => {}, asFile],
+    ["is a file already at the start", "ENOTDIR", asFile, () => {}],
+  ])(
+    "and %s: deliveries of its hook fail with the reason, those of others do not, until the folder is whole",
+    async (_, code, before, after) => {
+      before();
       const spool = openSpool(place, ["site", "docs"]);
-      make();
-      for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow(`site cannot be used (${code}). Run`);
+      after();
+      const fault = new SpoolFault(`${site} cannot be used (${code}). Run systemd-tmpfiles --create, which makes it.`);
+      for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow(fault);
       await spool({ ...entry("a"), hook: "docs" });
-      heal();
+      rmSync(site, { force: true });
+      mkdirSync(site);
       await spool(entry("b"));
-      expect(readdirSync(join(place, "site"))).toEqual(["b.json"]);
+      expect(files()).toEqual(["b.json"]);
     },
   );
 
-  test("at the start, too", async () => {
-    writeFileSync(join(place, "site"), "");
-    const spool = openSpool(place, ["site", "docs"]);
-    for (let i = 0; i < 3; i++) await expect(spool(entry("a"))).rejects.toThrow("site cannot be used (ENOTDIR). Run");
-    await spool({ ...entry("a"), hook: "docs" });
-    rmSync(join(place, "site"));
-    mkdirSync(join(place, "site"));
-    await spool(entry("a"));
+  test("has one of these errors, and no other", () => {
+    const coded = (code?: string) => Object.assign(new Error("x"), code === undefined ? {} : { code });
+    for (const code of ["EACCES", "EEXIST", "ENOENT", "ENOTDIR", "EPERM"])
+      expect(folderFault("/spool", coded(code))).toContain(`(${code})`);
+    for (const code of ["ENOSPC", "XEACCES", "EACCESX", undefined])
+      expect(folderFault("/spool", coded(code))).toBeUndefined();
   });
 });
 
-describe("where the disk fails, the spool", () => {
-  test("throws and leaves no temporary file", async () => {
-    const spool = openSpool(place, ["site"]);
-    mkdirSync(join(place, "site/a.json"));
-    await expect(spool(entry("a"))).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
-    expect(readdirSync(join(place, "site"))).toEqual(["a.json"]);
-  });
-
-  test("throws and does not create the folder again", async () => {
-    const spool = openSpool(place, ["site"]);
-    rmSync(join(place, "site"), { recursive: true });
-    await expect(spool(entry("a"))).rejects.toThrow(/ENOENT/);
-    expect(() => statSync(join(place, "site"))).toThrow();
-  });
+test("where the disk fails, the spool throws and leaves no temporary file", async () => {
+  const spool = openSpool(place, ["site"]);
+  mkdirSync(join(site, "a.json"));
+  await expect(spool(entry("a"))).rejects.toThrow(/EISDIR|ENOTEMPTY|EEXIST/);
+  expect(files()).toEqual(["a.json"]);
 });
 
 describe("a full spool", () => {
@@ -191,8 +165,8 @@ describe("a full spool", () => {
     for (const id of ["a", "b", "c"]) await spool(entry(id));
     await expect(spool(entry("d"))).rejects.toThrow(new SpoolFault("the spool is full"));
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFault);
-    expect(readdirSync(join(place, "site"))).toHaveLength(3);
-    rmSync(join(place, "site/a.json"));
+    expect(files()).toHaveLength(3);
+    rmSync(join(site, "a.json"));
     await spool(entry("d"));
     await expect(spool(entry("e"))).rejects.toThrow(SpoolFault);
   });
@@ -203,8 +177,7 @@ describe("a full spool", () => {
     const spool = openSpool(place, ["site"], 1, 200);
     await spool(entry("a"));
     await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
-    rmSync(join(place, "site/a.json"));
-    await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
+    rmSync(join(site, "a.json"));
     vi.advanceTimersByTime(199);
     await expect(spool(entry("b"))).rejects.toThrow(SpoolFault);
     vi.advanceTimersByTime(1);
@@ -213,15 +186,37 @@ describe("a full spool", () => {
 
   test("counts the files from before a restart", async () => {
     for (const id of ["a", "b"]) await openSpool(place, ["site"], 9)(entry(id));
-    const spool = openSpool(place, ["site"], 2);
-    await expect(spool(entry("c"))).rejects.toThrow(SpoolFault);
+    await expect(openSpool(place, ["site"], 2)(entry("c"))).rejects.toThrow(SpoolFault);
   });
 
   test("accepts any number of deliveries while the builder removes them", async () => {
     const spool = openSpool(place, ["site"], 3, 0);
     for (let i = 0; i < 20; i++) {
       await spool(entry(`d${i}`));
-      rmSync(join(place, `site/d${i}.json`));
+      rmSync(join(site, `d${i}.json`));
     }
+  });
+});
+
+describe("countWaiting", () => {
+  const counted = (most: number, visit?: () => void) => countWaiting(site, most, visit);
+  beforeEach(() => {
+    mkdirSync(site);
+    for (const name of ["1", "2", "3", "4", "5"]) writeFileSync(join(site, name), "");
+  });
+
+  test("looks at as many files as it may, and no more", () => {
+    const visit = vi.fn();
+    expect([0, 3, 5, 9].map((most) => counted(most, visit))).toEqual([0, 3, 5, 5]);
+    expect(visit).toHaveBeenCalledTimes(13);
+  });
+
+  test("closes the folder, also where it fails at a file", () => {
+    const gone = () => {
+      throw new Error("gone");
+    };
+    counted(9);
+    expect(() => counted(9, gone)).toThrow("gone");
+    expect(openIn(place)).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-/** Files in the outbox that another program than the builder put there: what the reporter opens, closes and sets aside. */
+/** The outbox: reports in their order, and what another program than the builder put there. */
 import { execFileSync } from "node:child_process";
 import {
   closeSync,
@@ -15,8 +15,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { add, removeReport, waiting } from "../../../service/builder/outbox.ts";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { add, type Report, removeReport, waiting } from "../../../service/builder/outbox.ts";
 import { openIn } from "../open-files.ts";
 
 let folder: string;
@@ -26,46 +26,103 @@ beforeEach(() => {
 // Node's rmSync fails at a path of more than 4096 bytes.
 afterEach(() => void execFileSync("rm", ["-rf", folder]));
 
-const put = () =>
-  add(folder, { to: "status", commit: null, state: "success", reason: "Published.", at: new Date().toISOString() });
+const report: Report = {
+  to: "status",
+  commit: null,
+  state: "success",
+  reason: "Published.",
+  at: "2026-11-23T12:00:00Z",
+};
+const put = (change: object = {}) => add(folder, { ...report, ...change });
+const nameOf = (number: number) => `${number}.json`.padStart(14, "0");
+const write = (number: number, text: string) => writeFileSync(join(folder, nameOf(number)), text);
+const reasons = () => waiting(folder).map(({ report }) => report?.reason);
 
-test("a pipe is no report, also where a report is in it", () => {
-  put();
-  const report = readFileSync(join(folder, "000000001.json"));
-  const pipe = join(folder, "000000002.json");
-  execFileSync("mkfifo", [pipe]);
-  const descriptor = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
-  onTestFinished(() => closeSync(descriptor));
-  writeSync(descriptor, report);
-  expect(waiting(folder).map(({ report }) => report?.reason)).toEqual(["Published.", undefined]);
+test("the outbox is bounded, has reports in the order of their numbers, and a half-written report is none", () => {
+  for (let i = 1; i <= 500; i += 1) write(i, "");
+  for (const reason of ["one", "two", "three"]) put({ reason });
+  writeFileSync(join(folder, ".new"), '{"to":');
+  expect(waiting(folder).map(({ name }) => `${name}`)).toEqual(Array.from({ length: 500 }, (_, i) => nameOf(i + 4)));
+  expect(reasons().slice(-4)).toEqual([undefined, "one", "two", "three"]);
 });
 
-test("each file is closed again, whatever it holds", () => {
-  put();
-  writeFileSync(join(folder, "000000002.json"), "{");
-  mkdirSync(join(folder, "000000003.json"));
-  expect(waiting(folder)).toHaveLength(3);
-  expect(openIn(folder)).toEqual([]);
+test("a file of another name holds no report", () => {
+  for (const name of ["x000000001.json", "000000001.json5", "00000001.json"])
+    writeFileSync(join(folder, name), JSON.stringify(report));
+  expect(reasons()).toEqual([undefined, undefined, undefined]);
 });
 
-test("a folder that is too deep to be removed gets a name that counts no more", () => {
-  const levels = "/a".repeat(1_900);
-  for (const name of ["deep", "more"]) execFileSync("mkdir", ["-p", join(folder, name + levels)]);
-  renameSync(join(folder, "more"), join(folder, `deep${levels}/more`));
-  removeReport(folder, Buffer.from("deep"));
-  expect(readdirSync(folder)).toEqual([expect.stringMatching(/^\.aside-\w{6}$/)]);
-  expect(waiting(folder)).toEqual([]);
+test.each<[string, object]>([
+  ["another recipient", { to: "mail" }],
+  ["a commit of 39 digits", { commit: "1".repeat(39) }],
+  ["a commit of 41 digits", { commit: "1".repeat(41) }],
+  ["a commit of 65 digits", { commit: "1".repeat(65) }],
+  ["a commit in capitals", { commit: "A".repeat(40) }],
+  ["no commit", { commit: undefined }],
+  ["another state", { state: "done" }],
+  ["a reason of two lines", { reason: "one\ntwo" }],
+  ["a reason of 502 characters", { reason: "x".repeat(502) }],
+  ["a day without a time", { at: "2026-11-23" }],
+])("the outbox reads no report with %s", (_, wrong) => {
+  put(wrong);
+  expect(waiting(folder)).toEqual([{ name: Buffer.from("000000001.json"), report: undefined }]);
 });
 
-test("a folder, a link and a file whose name is no text are removed", () => {
-  const noText = Buffer.from([0xff, 0x41]);
-  writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), noText]), "");
-  symlinkSync("/etc/passwd", join(folder, "link"));
-  mkdirSync(join(folder, "folder/full"), { recursive: true });
-  const found = waiting(folder).map(({ name }) => name);
-  expect(found).toEqual([Buffer.from("folder"), Buffer.from("link"), noText]);
-  for (const name of found) removeReport(folder, name);
-  expect(readdirSync(folder)).toEqual([]);
-  // The builder removes the oldest of too many meanwhile.
-  removeReport(folder, Buffer.from("000000001.json"));
+test.each<[string, Partial<Report>]>([
+  ["without a commit", { commit: null }],
+  ["of SHA-256", { commit: "a".repeat(64) }],
+  ["with the longest reason", { reason: "x".repeat(501) }],
+  ["without a reason", { reason: "" }],
+  ["to site.notify", { to: "notify", state: "failure" }],
+  ["of a build that began", { state: "pending" }],
+])("the outbox reads a report %s", (_, given) => {
+  put(given);
+  expect(waiting(folder)).toEqual([{ name: Buffer.from("000000001.json"), report: { ...report, ...given } }]);
+});
+
+describe("what the builder did not write", () => {
+  test("is no report, and each file is closed again: a pipe with a report, a large file, a folder, no JSON, a link", () => {
+    const pipe = join(folder, nameOf(1));
+    execFileSync("mkfifo", [pipe]);
+    const descriptor = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+    onTestFinished(() => closeSync(descriptor));
+    put();
+    const text = readFileSync(join(folder, nameOf(2)), "utf8");
+    writeSync(descriptor, text);
+    write(3, text.trim().padEnd(8 << 10));
+    write(4, `${" ".repeat(8 << 10)}${text}`);
+    mkdirSync(join(folder, nameOf(5)));
+    write(6, "{");
+    symlinkSync(join(folder, nameOf(2)), join(folder, nameOf(7)));
+    const before = openIn(folder);
+    expect(reasons()).toEqual([undefined, "Published.", "Published.", ...Array(4).fill(undefined)]);
+    expect(openIn(folder)).toEqual(before);
+  });
+
+  test("stops no reader that finds an empty pipe", () => {
+    execFileSync("mkfifo", [join(folder, nameOf(1))]);
+    expect(reasons()).toEqual([undefined]);
+  });
+
+  test("is removed: a folder, a link and a file whose name is no text", () => {
+    const noText = Buffer.from([0xff, 0x41]);
+    writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), noText]), "");
+    symlinkSync("/etc/passwd", join(folder, "link"));
+    mkdirSync(join(folder, "folder/full"), { recursive: true });
+    const found = waiting(folder).map(({ name }) => name);
+    expect(found).toEqual([Buffer.from("folder"), Buffer.from("link"), noText]);
+    for (const name of found) removeReport(folder, name);
+    expect([readdirSync(folder), readFileSync("/etc/passwd").length > 0]).toEqual([[], true]);
+    // The builder removes the oldest of too many meanwhile.
+    removeReport(folder, Buffer.from(nameOf(1)));
+  });
+
+  test("gets a name that counts no more where a folder is too deep to be removed", () => {
+    const levels = "/a".repeat(1_900);
+    for (const name of ["deep", "more"]) execFileSync("mkdir", ["-p", join(folder, name + levels)]);
+    renameSync(join(folder, "more"), join(folder, `deep${levels}/more`));
+    removeReport(folder, Buffer.from("deep"));
+    expect(readdirSync(folder)).toEqual([expect.stringMatching(/^\.aside-\w{6}$/)]);
+    expect(waiting(folder)).toEqual([]);
+  });
 });

@@ -1,12 +1,7 @@
 /** One request of the reporter to a server that answers wrongly, too much, or only half. */
-import { mkdtempSync, rmSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { add } from "../../../service/builder/outbox.ts";
 import { post } from "../../../service/reporter/post.ts";
-import { type Line, sendAll } from "../../../service/reporter/send.ts";
 import { type HttpsServer, startHttpsServer } from "../../fakes/https-server.ts";
 
 let server: HttpsServer;
@@ -48,23 +43,4 @@ test("the bound of time keeps no process alive after the answer", async () => {
   await ask(77);
   const bound = timers.mock.calls.findIndex(([, after]) => after === 77_000);
   expect(timers.mock.results[bound]?.value.hasRef()).toBe(false);
-});
-
-test("a report that is answered with a status below 100 is dropped", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-outbox-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  // Node's server sends no such status.
-  answer = ({ socket }) => void socket?.end("HTTP/1.1 099 Odd\r\nConnection: close\r\n\r\nno such thing");
-  add(folder, { to: "status", commit: null, state: "success", reason: "Published.", at: new Date().toISOString() });
-  const lines: Line[] = [];
-  const channel = { host: "localhost", secret: "a-secret", postOf: what };
-  const sent = await sendAll(
-    folder,
-    { status: channel },
-    (line) => void lines.push(line),
-    async () => true,
-    undefined,
-    server.ca,
-  );
-  expect([sent, lines]).toEqual([false, [expect.objectContaining({ result: "dropped", reason: "99 no such thing" })]]);
 });

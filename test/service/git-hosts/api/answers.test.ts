@@ -22,108 +22,79 @@ const plain = "x".repeat(40);
 
 describe("the settings of a webhook:", () => {
   const config = { url, content_type: "json", secret: "********", insecure_ssl: "0" };
-  const github = { id: 7, active: true, events: ["push"], config };
-  const gitlab = {
-    ...{ id: 7, url, push_events: true, push_events_branch_filter: "", enable_ssl_verification: true },
-    ...{ alert_status: "executable", token_present: true, signing_token_present: false },
-  };
   const gitea = { id: 7, active: true, events: ["push"], config: { url, content_type: "json" }, branch_filter: "*" };
-  const cloud = {
-    uuid: "{7}",
-    url,
-    active: true,
-    events: ["repo:push"],
-    secret_set: true,
-    skip_cert_verification: false,
+  /** As each API shows a webhook that pushgate made. */
+  const made: Partial<Record<GitHostName, object>> = {
+    github: { id: 7, active: true, events: ["push"], config },
+    gitlab: {
+      ...{ id: 7, url, push_events: true, push_events_branch_filter: "", enable_ssl_verification: true },
+      ...{ alert_status: "executable", token_present: true, signing_token_present: false },
+    },
+    gitea,
+    gogs: gitea,
+    bitbucket: {
+      ...{ uuid: "{7}", url, active: true, events: ["repo:push"] },
+      ...{ secret_set: true, skip_cert_verification: false },
+    },
+    "bitbucket-data-center": {
+      ...{ id: 7, url, active: true, events: ["repo:refs_changed"] },
+      ...{ configuration: { secret: "s" }, sslVerificationRequired: true },
+    },
   };
-  const server = {
-    ...{ id: 7, url, active: true, events: ["repo:refs_changed"] },
-    ...{ configuration: { secret: "s" }, sslVerificationRequired: true },
-  };
-  const settingsOf = (name: GitHostName, hook: object): object => {
+  const settingsOf = (name: GitHostName, change: object = {}): object => {
+    const hook = { ...made[name], ...change };
     const [one] = readWebhooks(apiOf(name), /bitbucket/.test(name) ? { values: [hook] } : [hook]);
     expect(one).toMatchObject({ id: name === "bitbucket" ? "{7}" : "7", url });
     return one!.settings;
   };
+  const [verified, unverified] = [{ "TLS verification": "on" }, { "TLS verification": "off" }];
 
-  test.each<[GitHostName, object, object]>([
-    [
-      "github",
-      github,
-      { "content type": "json", events: "push", active: "on", "TLS verification": "on", secret: "set" },
-    ],
+  test.each<[GitHostName, object]>([
+    ["github", { "content type": "json", events: "push", active: "on", ...verified, secret: "set" }],
     [
       "gitlab",
-      gitlab,
-      {
-        events: "push",
-        branches: "all",
-        active: "on",
-        "TLS verification": "on",
-        "secret token": "set",
-        "signing token": "none",
-      },
+      { branches: "all", events: "push", active: "on", ...verified, "secret token": "set", "signing token": "none" },
     ],
-    ["gitea", gitea, { "content type": "json", events: "push", active: "on", branches: "all" }],
-    ["bitbucket", cloud, { events: "repo:push", active: "on", "TLS verification": "on", secret: "set" }],
-    [
-      "bitbucket-data-center",
-      server,
-      { events: "repo:refs_changed", active: "on", "TLS verification": "on", secret: "set" },
-    ],
-  ])("%s as pushgate made it", (name, hook, settings) => {
-    expect(settingsOf(name, hook)).toEqual(settings);
-  });
+    ["gitea", { "content type": "json", events: "push", active: "on", branches: "all" }],
+    ["bitbucket", { events: "repo:push", active: "on", ...verified, secret: "set" }],
+    ["bitbucket-data-center", { events: "repo:refs_changed", active: "on", ...verified, secret: "set" }],
+  ])("%s as pushgate made it", (name, settings) => expect(settingsOf(name)).toEqual(settings));
 
-  test.each<[GitHostName, string, object, object]>([
+  test.each<[GitHostName, string, change: object, settings: object]>([
+    ["github", "no content type", { config: { ...config, content_type: undefined } }, { "content type": "form" }],
+    ["github", "several events", { events: ["push", "issues"] }, { events: "issues, push" }],
+    ["github", "no verification", { config: { ...config, insecure_ssl: 1 } }, unverified],
+    ["github", "no secret", { config: { url } }, { secret: "none" }],
+    ["github", "switched off", { active: false }, { active: "off" }],
+    ["gitlab", "another branch", { push_events_branch_filter: "dev" }, { branches: "dev" }],
     [
-      "github",
-      "no content type",
-      { ...github, config: { ...config, content_type: undefined } },
-      { "content type": "form" },
-    ],
-    ["github", "several events", { ...github, events: ["push", "issues"] }, { events: "issues, push" }],
-    ["github", "no verification", { ...github, config: { ...config, insecure_ssl: 1 } }, { "TLS verification": "off" }],
-    ["github", "no secret", { ...github, config: { url } }, { secret: "none" }],
-    ["github", "switched off", { ...github, active: false }, { active: "off" }],
-    ["gitlab", "another branch", { ...gitlab, push_events_branch_filter: "dev" }, { branches: "dev" }],
-    [
-      "gitlab",
-      "events that it names",
-      { ...gitlab, tag_push_events: true, job_events: true, issues_events: "true" },
+      ...(["gitlab", "events that it names"] as const),
+      { tag_push_events: true, job_events: true, issues_events: "true" },
       { events: "push, job, tag_push" },
     ],
-    ["gitlab", "no push", { ...gitlab, push_events: false }, { events: "" }],
-    ["gitlab", "disabled after failures", { ...gitlab, alert_status: "disabled" }, { active: "off" }],
-    ["gitlab", "no verification", { ...gitlab, enable_ssl_verification: false }, { "TLS verification": "off" }],
-    ["gitlab", "a signing token", { ...gitlab, signing_token_present: true }, { "signing token": "set" }],
-    ["gitea", "another branch", { ...gitea, branch_filter: "dev*" }, { branches: "dev*" }],
-    ["gitea", "a branch that ends like all", { ...gitea, branch_filter: "*dev" }, { branches: "*dev" }],
-    ["gitea", "no branch filter", { ...gitea, branch_filter: "" }, { branches: "all" }],
-    ["gitea", "a form", { ...gitea, config: { url, content_type: "form" } }, { "content type": "form" }],
-    ["bitbucket", "no secret", { ...cloud, secret_set: false }, { secret: "none" }],
-    ["bitbucket", "no verification", { ...cloud, skip_cert_verification: true }, { "TLS verification": "off" }],
-    ["bitbucket-data-center", "no secret", { ...server, configuration: {} }, { secret: "none" }],
-    [
-      "bitbucket-data-center",
-      "no verification",
-      { ...server, sslVerificationRequired: false },
-      { "TLS verification": "off" },
-    ],
-  ])("%s with %s", (name, _, hook, settings) => {
-    expect(settingsOf(name, hook)).toMatchObject(settings);
+    ["gitlab", "no push", { push_events: false }, { events: "" }],
+    ["gitlab", "disabled after failures", { alert_status: "disabled" }, { active: "off" }],
+    ["gitlab", "no verification", { enable_ssl_verification: false }, unverified],
+    ["gitlab", "a signing token", { signing_token_present: true }, { "signing token": "set" }],
+    ["gitea", "another branch", { branch_filter: "dev*" }, { branches: "dev*" }],
+    ["gitea", "a branch that ends like all", { branch_filter: "*dev" }, { branches: "*dev" }],
+    ["gitea", "no branch filter", { branch_filter: "" }, { branches: "all" }],
+    ["gitea", "a form", { config: { url, content_type: "form" } }, { "content type": "form" }],
+    ["bitbucket", "no secret", { secret_set: false }, { secret: "none" }],
+    ["bitbucket", "no verification", { skip_cert_verification: true }, unverified],
+    ["bitbucket-data-center", "no secret", { configuration: {} }, { secret: "none" }],
+    ["bitbucket-data-center", "no verification", { sslVerificationRequired: false }, unverified],
+  ])("%s with %s", (name, _, change, settings) => {
+    expect(settingsOf(name, change)).toMatchObject(settings);
   });
 
-  test.each<[GitHostName, object, string[]]>([
-    [
-      "gitlab",
-      { ...gitlab, alert_status: undefined, token_present: undefined, signing_token_present: undefined },
-      ["events", "branches", "TLS verification"],
-    ],
-    ["gogs", { ...gitea, branch_filter: undefined }, ["content type", "events", "active"]],
-    ["bitbucket-data-center", { ...server, sslVerificationRequired: undefined }, ["events", "active", "secret"]],
-  ])("%s of an older version, which does not show all", (name, hook, shown) => {
-    expect(Object.keys(settingsOf(name, hook))).toEqual(shown);
+  test.each<[GitHostName, absent: string[], shown: string[]]>([
+    ["gitlab", ["alert_status", "token_present", "signing_token_present"], ["events", "branches", "TLS verification"]],
+    ["gogs", ["branch_filter"], ["content type", "events", "active"]],
+    ["bitbucket-data-center", ["sslVerificationRequired"], ["events", "active", "secret"]],
+  ])("%s of an older version, which does not show %o", (name, absent, shown) => {
+    const change = Object.fromEntries(absent.map((field) => [field, undefined]));
+    expect(Object.keys(settingsOf(name, change))).toEqual(shown);
   });
 
   test.each(withApi)("an answer of %s that is no list has none", (name) => {
@@ -144,42 +115,24 @@ describe("what is sent", () => {
     expect(apiOf("gitlab").wanted({ url, secret: key })).toHaveProperty("signing token", "set");
   });
 
+  const likeGitea = { active: true, events: ["push"], config: { url, content_type: "json", secret: plain } };
   test.each<[GitHostName, object]>([
-    [
-      "github",
-      {
-        name: "web",
-        active: true,
-        events: ["push"],
-        config: { url, content_type: "json", secret: plain, insecure_ssl: "0" },
-      },
-    ],
-    ["gitea", { type: "gitea", active: true, events: ["push"], config: { url, content_type: "json", secret: plain } }],
-    [
-      "forgejo",
-      { type: "forgejo", active: true, events: ["push"], config: { url, content_type: "json", secret: plain } },
-    ],
-    ["gogs", { type: "gogs", active: true, events: ["push"], config: { url, content_type: "json", secret: plain } }],
+    ["github", { ...likeGitea, name: "web", config: { ...likeGitea.config, insecure_ssl: "0" } }],
+    ["gitea", { ...likeGitea, type: "gitea" }],
+    ["forgejo", { ...likeGitea, type: "forgejo" }],
+    ["gogs", { ...likeGitea, type: "gogs" }],
     [
       "bitbucket",
       {
-        description: "pushgate",
-        url,
-        active: true,
-        skip_cert_verification: false,
-        secret: plain,
-        events: ["repo:push"],
+        ...{ description: "pushgate", url, secret: plain, events: ["repo:push"] },
+        ...{ active: true, skip_cert_verification: false },
       },
     ],
     [
       "bitbucket-data-center",
       {
-        name: "pushgate",
-        url,
-        active: true,
-        events: ["repo:refs_changed"],
-        configuration: { secret: plain },
-        sslVerificationRequired: true,
+        ...{ name: "pushgate", url, configuration: { secret: plain }, events: ["repo:refs_changed"] },
+        ...{ active: true, sslVerificationRequired: true },
       },
     ],
   ])("to %s is the whole configuration", (name, body) => {
@@ -191,29 +144,18 @@ describe("what is sent", () => {
     const events = Object.entries(body).filter(([name]) => name.endsWith("_events"));
     expect(events.length).toBe(14);
     expect(events.filter(([, on]) => on !== false)).toEqual([["push_events", true]]);
-    expect(body).toMatchObject({
-      url,
-      push_events_branch_filter: "",
-      branch_filter_strategy: "all_branches",
-      enable_ssl_verification: true,
-    });
+    const branches = { push_events_branch_filter: "", branch_filter_strategy: "all_branches" };
+    expect(body).toMatchObject({ url, ...branches, enable_ssl_verification: true });
   });
 
   test("has the token in the header that the git host reads", () => {
     const headers = withApi.map((name) => [name, apis[name]!.authorization("t")]);
+    const [bearer, token] = [{ authorization: "Bearer t" }, { authorization: "token t" }];
+    const gitlab = { "private-token": "t" };
     expect(Object.fromEntries(headers)).toEqual({
-      github: {
-        accept: "application/vnd.github+json",
-        authorization: "Bearer t",
-        "x-github-api-version": "2022-11-28",
-      },
-      ...{ gitlab: { "private-token": "t" }, "gitlab-self-managed": { "private-token": "t" } },
-      ...{
-        gitea: { authorization: "token t" },
-        forgejo: { authorization: "token t" },
-        gogs: { authorization: "token t" },
-      },
-      ...{ bitbucket: { authorization: "Bearer t" }, "bitbucket-data-center": { authorization: "Bearer t" } },
+      github: { ...bearer, accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" },
+      ...{ gitlab, "gitlab-self-managed": gitlab, gitea: token, forgejo: token, gogs: token },
+      ...{ bitbucket: bearer, "bitbucket-data-center": bearer },
     });
   });
 
@@ -231,58 +173,31 @@ describe("what is sent", () => {
     expect(apiOf("github").lacks).toEqual([]);
     // GitLab's API answers so where its test was rejected.
     expect(apiOf("gitlab").ping!.rejected).toEqual([422]);
-    expect(lackOf("gitlab")).toContain(
-      "no signing token. Store a secret token instead: npx pulumi config set --secret",
-    );
     expect([lackOf("gitea"), lackOf("forgejo")].map((text) => text?.split(" ")[0])).toEqual(["Gitea", "Forgejo"]);
-  });
-
-  test("that reads is a GET", () => {
-    const { list, deliveries, delivery } = requestsOf("github");
-    for (const { method } of [list, deliveries("1"), delivery("1", "2")]) expect(method).toBe("GET");
   });
 
   test("to GitHub Enterprise Server has a token of its own, which does not go to github.com", () => {
     const { variable } = apis.github!;
-    const addresses = ["https://github.com/example/site.git", "https://ghe.example.net/example/site.git"];
-    expect(addresses.map((address) => variable(repositoryOf(address)))).toEqual([
-      "GITHUB_TOKEN",
-      "GH_ENTERPRISE_TOKEN",
-    ]);
+    expect(variable(repositoryOf("https://github.com/example/site.git"))).toBe("GITHUB_TOKEN");
+    expect(variable(repositoryOf("https://ghe.example.net/example/site.git"))).toBe("GH_ENTERPRISE_TOKEN");
   });
 
+  const own = "https://git.example.net";
   test.each<[GitHostName, string, string]>([
-    ["github", "git@github.com:example/site.git", "https://api.github.com/repos/example/site/hooks?per_page=100"],
-    [
-      "github",
-      "ssh://git@ssh.github.com:443/example/site.git",
-      "https://api.github.com/repos/example/site/hooks?per_page=100",
-    ],
-    [
-      "github",
-      "https://ghe.example.net/example/site.git",
-      "https://ghe.example.net/api/v3/repos/example/site/hooks?per_page=100",
-    ],
+    ["github", "git@github.com:a/b.git", "https://api.github.com/repos/a/b/hooks?per_page=100"],
+    ["github", "ssh://git@ssh.github.com:443/a/b.git", "https://api.github.com/repos/a/b/hooks?per_page=100"],
+    ["github", `${own}/a/b.git`, `${own}/api/v3/repos/a/b/hooks?per_page=100`],
     ["gitlab", "git@altssh.gitlab.com:a/b/c.git", "https://gitlab.com/api/v4/projects/a%2Fb%2Fc/hooks?per_page=100"],
+    ["gitlab", `${own}:8443/a/b.git`, `${own}:8443/api/v4/projects/a%2Fb/hooks?per_page=100`],
+    ["gitea", `${own}/below/a/b.git`, `${own}/below/api/v1/repos/a/b/hooks?limit=50&page=1`],
+    ["bitbucket", "git@bitbucket.org:a/b.git", "https://api.bitbucket.org/2.0/repositories/a/b/hooks?pagelen=100"],
     [
-      "gitea",
-      "https://git.example.net/below/example/site.git",
-      "https://git.example.net/below/api/v1/repos/example/site/hooks?limit=50&page=1",
+      ...(["bitbucket-data-center", `${own}/scm/below/scm/proj/site.git`] as const),
+      `${own}/scm/below/rest/api/latest/projects/proj/repos/site/webhooks?limit=100`,
     ],
     [
-      "bitbucket",
-      "git@bitbucket.org:example/site.git",
-      "https://api.bitbucket.org/2.0/repositories/example/site/hooks?pagelen=100",
-    ],
-    [
-      "bitbucket-data-center",
-      "https://git.example.net/below/scm/proj/site.git",
-      "https://git.example.net/below/rest/api/latest/projects/proj/repos/site/webhooks?limit=100",
-    ],
-    [
-      "bitbucket-data-center",
-      "https://git.example.net/scm/below/scm/proj/site.git",
-      "https://git.example.net/scm/below/rest/api/latest/projects/proj/repos/site/webhooks?limit=100",
+      ...(["bitbucket-data-center", "ssh://git@git.example.net:7999/~user/site.git"] as const),
+      `${own}/rest/api/latest/projects/~user/repos/site/webhooks?limit=100`,
     ],
   ])("to the list of %s for %s goes to %s", (name, repository, list) => {
     expect(requestsOf(name, repository).list.url).toBe(list);
@@ -332,27 +247,13 @@ describe("an entry of the delivery history", () => {
     const { read, answer, days } = apiOf("github").deliveries!;
     expect(days).toBe(3);
     const record = { id: 1, guid: "g", delivered_at: "2026-11-23T12:00:00Z", status_code: 202, event: "push" };
-    const asRead = {
-      id: "1",
-      delivery: "g",
-      kind: "push",
-      isPing: false,
-      time: record.delivered_at,
-      status: 202,
-    };
+    const asRead = { id: "1", delivery: "g", kind: "push", isPing: false, time: record.delivered_at, status: 202 };
     expect(read(record)).toEqual(asRead);
     expect(read({ ...record, event: "ping", status_code: null })).toEqual({
       ...{ ...asRead, kind: "ping", isPing: true, status: 0 },
     });
-    expect(answer!({ status_code: 202, response: { headers: { A: "b" }, payload: "text" } })).toEqual({
-      status: 202,
-      headers: { a: "b" },
-      body: "text",
-    });
-    expect(answer!({ status_code: 502, response: { headers: {}, payload: null } })).toEqual({
-      status: 0,
-      headers: {},
-    });
+    const response = { headers: { A: "b" }, payload: "text" };
+    expect(answer!({ status_code: 202, response })).toEqual({ status: 202, headers: { a: "b" }, body: "text" });
   });
 
   test("of GitLab has the headers of both directions", () => {
@@ -363,16 +264,9 @@ describe("an entry of the delivery history", () => {
       ...{ response_headers: { Date: "Mon, 23 Nov 2026 12:00:00 GMT" }, response_body: "text", response_status: "202" },
     };
     const answer = { status: 202, headers: { date: "Mon, 23 Nov 2026 12:00:00 GMT" }, body: "text" };
-    const asRead = {
-      id: "1",
-      delivery: "e",
-      kind: "push",
-      isPing: false,
-      time: "2026-11-23T12:00:00.000Z",
-      status: 202,
-      answer,
-    };
-    expect(read(record)).toEqual(asRead);
+    expect(read(record)).toEqual({
+      ...{ id: "1", delivery: "e", kind: "push", isPing: false, time: "2026-11-23T12:00:00.000Z", status: 202, answer },
+    });
     expect(read({ ...record, request_headers: { "X-Gitlab-Event-UUID": "d" } })).toMatchObject({ delivery: "d" });
     expect(read({ id: 2, trigger: "tag_push_hooks_x" })).toEqual({
       ...{ id: "2", delivery: "", kind: "tag_push_hooks_x", isPing: false, status: 0 },
@@ -383,11 +277,8 @@ describe("an entry of the delivery history", () => {
   test("has no status where it has no headers, and a body only as text", () => {
     expect(recordedAnswer(502, {}, "x")).toEqual({ status: 0, headers: {} });
     expect(recordedAnswer("teapot", { a: 1 }, { not: "text" })).toEqual({ status: 0, headers: { a: "1" } });
-    expect(headersOf({ "Set-Cookie": ["a", "b"], Age: 7, Other: {} })).toEqual({
-      "set-cookie": "a, b",
-      age: "7",
-      other: "",
-    });
+    const headers = { "Set-Cookie": ["a", "b"], Age: 7, Other: {} };
+    expect(headersOf(headers)).toEqual({ "set-cookie": "a, b", age: "7", other: "" });
     expect([eventsOf(["b", "a"]), eventsOf("push")]).toEqual(["a, b", ""]);
   });
 });

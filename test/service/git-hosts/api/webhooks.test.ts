@@ -110,11 +110,6 @@ test("each names its variable, and an empty one is none", () => {
   expect(clientOf(hookOf("github"))).toBeUndefined();
 });
 
-test("a token of github.com is not for a server of one's own", () => {
-  useEnvironment({ GITHUB_TOKEN: "x" });
-  expect(clientOf({ ...hookOf("github"), repository: "https://ghe.example.net/example/site.git" })).toBeUndefined();
-});
-
 describe.each(withApi)("%s", (gitHost) => {
   test("a webhook that is created has the wanted settings and the secret", async () => {
     const wanted = wantedOf(gitHost);
@@ -150,14 +145,16 @@ describe.each(withApi)("%s", (gitHost) => {
   test("its own webhook is found on a later page", async () => {
     const its = client(gitHost);
     const wanted = wantedOf(gitHost);
-    for (let i = 0; i < 205; i++) await its.set(undefined, { ...wanted, url: `${url}${i}` });
     await its.set(undefined, wanted);
+    const [own] = running.api.webhooks as [StoredWebhook];
+    const others = Array.from({ length: 205 }, (_, i) => ({ ...own, id: own.id + 1 + i, url: `${url}${i}` }));
+    running.api.webhooks.unshift(...others);
     running.api.requests.length = 0;
     const found = await its.own({ url });
     expect(found).toHaveLength(1);
     // Gogs has one list.
     expect(running.api.requests.length > 1).toBe(gitHost !== "gogs");
-  }, 30_000);
+  });
 
   test.each([
     ["wrong", "another-token-0123456789", /answered 401 .*_TOKEN is no valid token: make one at/],

@@ -1,0 +1,48 @@
+/** What the reporter starts from, and each fault for which it does not start. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { readReporter } from "../../../service/reporter/settings.ts";
+
+let home: string;
+beforeAll(() => {
+  home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
+});
+afterAll(() => rmSync(home, { recursive: true }));
+
+const status = { gitHost: "github", repository: "https://github.com/example/site.git", context: "pushgate" };
+const notify = "https://example.org/";
+
+/** The credentials; `{}`: those of the settings are missing. */
+function read(settings: object, credentials: Readonly<Record<string, string>> = {}) {
+  const [file, folder] = [join(home, "reporter.json"), mkdtempSync(join(home, "credentials-"))];
+  writeFileSync(file, JSON.stringify({ hook: "site", folder: "/outbox", ...settings }));
+  for (const [name, text] of Object.entries(credentials)) writeFileSync(join(folder, name), `${text}\n`);
+  return readReporter({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: folder }).secrets;
+}
+
+test("the reporter reads a credential for each of its two posts, without the line's end", () => {
+  const both = { notify: "the-key", status: "the-token" };
+  expect(read({ notify, status }, both)).toEqual(both);
+  expect(read({ notify }, both)).toEqual({ notify: "the-key" });
+  expect(read({ status }, both)).toEqual({ status: "the-token" });
+});
+
+test("the reporter reports all faults of its settings at once", () => {
+  expect(() => read({ folder: "here", notify: "http://example.org/", status: {} })).toThrow(
+    /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: .*\. Run npx pulumi up, which writes it anew\./,
+  );
+});
+
+test.each(["see https://example.org/", "https://example.org/ and more"])("%j is no URL", (url) => {
+  expect(() => read({ notify: url }, { notify: "key" })).toThrow(/notify: /);
+});
+
+test("a credential is there, and one word of ASCII, as it becomes part of a header", () => {
+  expect(() => read({ notify })).toThrow(
+    /notify is not readable \(ENOENT\): the unit's LoadCredentialEncrypted=notify provides it$/m,
+  );
+  for (const words of ["two words", "keyé", ""])
+    expect(() => read({ notify }, { notify: words })).toThrow(/the credential notify is not one word of ASCII/);
+});
