@@ -8,13 +8,14 @@ import {
   readFileSync,
   readlinkSync,
   renameSync,
-  rmSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
 import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
+import type { Ended } from "../../../service/builder/child.ts";
+import { remove } from "../../../service/builder/files.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
 import { draft, type Manifest, seal } from "../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/run/build-pending.ts";
@@ -24,9 +25,8 @@ import type { Builder, BuilderSettings } from "../../../service/builder/settings
 import { gitOf } from "../../../service/builder/source/git.ts";
 import type { BuildContext } from "../../../service/builder/source/repository.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
-import type { Repository } from "../../fakes/git-repository.ts";
 import { anywhere, bundled } from "../bundles.ts";
-import { type FakeHugo, startFakeHugo } from "./build/fake-hugo.ts";
+import { startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
 const folders = (process.env.PATH ?? "").split(delimiter);
@@ -36,48 +36,22 @@ const absent = ["git", "hugo", "openssl"].filter((tool) => !folders.some((folder
 export const cannotBuild =
   absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
 
-export type Bench = {
-  readonly folder: string;
-  readonly places: Places;
-  readonly builder: Builder;
-  readonly repository: Repository;
-  readonly content: string;
-  readonly journal: RunLine[];
-  /** Puts a delivery into the spool. */
-  deliver(): void;
-  /** Requests of a member of the writers' group. */
-  request(name: string): void;
-  /** Requests of root. */
-  tick(): void;
-  /** The time of `site.schedule` has come. */
-  scheduled(): void;
-  rollback(release: string): void;
-  /** Runs until nothing is pending, or until the first failure. Returns status.json. */
-  work(as?: Builder): Promise<Status>;
-  /** As the web server reads it. */
-  page(path?: string): string;
-  published(): string[];
-  status(): Status;
-  remove(): void;
-};
-
-/** The places of a site without a repository. */
-export function placesIn(folder: string): Places {
-  const at = (name: string) => join(folder, name);
-  const given = { site: at("site"), spool: at("spool"), requests: at("requests"), rootRequests: at("root") };
-  const places = placesOf(given);
-  makePlaces(places);
-  return places;
-}
+export type Bench = Awaited<ReturnType<typeof benchIn>>;
 
 /** Gives each test of a file the places of a site without a repository, in a folder of its own. */
 export function onPlaces(use: (places: Places) => void): void {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), "pushgate-places-"));
-    use(placesIn(folder));
+    const at = (name: string) => join(folder, name);
+    const given = { site: at("site"), spool: at("spool"), requests: at("requests"), rootRequests: at("root") };
+    const places = placesOf(given);
+    makePlaces(places);
+    for (const path of [given.spool, given.requests, given.rootRequests]) mkdirSync(path);
+    use(places);
   });
-  afterEach(() => rmSync(folder, { recursive: true }));
+  // Releases are read-only for all but root.
+  afterEach(() => remove(folder));
 }
 
 /** Mounts a tmpfs there. False where it cannot, and the test is to be skipped: `cannotMount` is the reason. */
@@ -96,11 +70,11 @@ export function gitAfter(script: string, folder: string, path: string): string {
   return `${folder}:${path}`;
 }
 
-/** What the builder's functions take, with the real git but for one command of it, which this script answers. */
-export function withCommand(site: Bench, command: string, script: string): BuildContext {
-  const answer = `if [ "$1" = ${command} ]; then\n${script}\nfi`;
-  const path = gitAfter(answer, join(site.folder, "bin"), site.builder.path);
-  return contextOf({ ...site, builder: { ...site.builder, path } });
+/** What the builder's functions take, with the real git but for one command of it, which ends like this. */
+export function withCommand(site: Bench, command: string, ended: Partial<Ended> = {}): BuildContext {
+  const context = contextOf(site);
+  const end = { code: 128, stdout: "", stderr: "", cut: false, late: false, ...ended };
+  return { ...context, git: async (args, ...more) => (args[0] === command ? end : context.git(args, ...more)) };
 }
 
 /** Names of all refs of the site's clone. */
@@ -224,42 +198,32 @@ const nextName = () => {
   return `site-${counter}`;
 };
 
-export type Change = Partial<BuilderSettings> & {
-  /** Options of the fake that answers Hugo's socket. */
-  readonly fake?: FakeHugo;
-  readonly pages?: number;
+type Own = Partial<BuilderSettings> & {
+  /** The program in place of Hugo. */
+  readonly hugo?: string;
   /** The repository has the content; there is no folder outside it. */
-  readonly ownContent?: true;
+  readonly ownContent?: boolean;
+};
+export type Change = Own & {
+  readonly pages?: number;
   /** The folder that holds the site's own. */
   readonly parent?: string;
   readonly limit?: Partial<BuilderSettings["limits"]>;
 };
 
 /** A site of `pages` pages, pushed as revision 1, with nothing published. */
-export async function bench({
-  pages = 3,
-  parent = tmpdir(),
-  limit,
-  fake,
-  ownContent,
-  ...rest
-}: Change = {}): Promise<Bench> {
+export async function bench({ pages = 3, parent = tmpdir(), limit, ...own }: Change = {}): Promise<Bench> {
   const host = await gitHost();
   const name = nextName();
   host.repository(name).push(siteFiles(1));
   const folder = mkdtempSync(join(parent, "pushgate-builder-"));
   for (const place of ["spool", "requests", "root", "content"]) mkdirSync(join(folder, place));
   writeContent(join(folder, "content"), pages);
-  const policy = {
-    paths: buildPaths,
-    folders: [],
-    assets: assetExtensions,
-    submodules: true,
-    reconcileMinutes: 15,
+  return benchIn(folder, host, name, {
+    ...{ paths: buildPaths, folders: [], assets: assetExtensions, submodules: true, reconcileMinutes: 15 },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },
-    ...rest,
-  };
-  return benchIn(folder, host, name, policy, { fake, ownContent });
+    ...own,
+  });
 }
 
 /** The same, with all revisions up to this one published. */
@@ -290,8 +254,8 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
     const file = join(manifests, name);
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(folder, copy));
   }
-  const { generator: _, content, ...policy } = builder.settings;
-  return benchIn(copy, host, name, policy, { ownContent: content === undefined ? true : undefined });
+  const { generator: _, ...own } = builder.settings;
+  return benchIn(copy, host, name, own);
 }
 
 /** Gives each test of a file its own copy of a site, with all revisions up to this one published. */
@@ -311,35 +275,27 @@ export function onCopies(revision: number, use: (copy: Bench) => void, change: C
   });
 }
 
-type Policy = Omit<
-  BuilderSettings,
-  "hook" | "repository" | "branch" | "spool" | "requests" | "rootRequests" | "site" | "content" | "generator"
-> &
-  Partial<Pick<BuilderSettings, "generator">>;
-
 async function benchIn(
   folder: string,
   host: GitHost,
   name: string,
-  policy: Policy,
-  { fake, ownContent }: { readonly fake?: FakeHugo | undefined; readonly ownContent?: true | undefined } = {},
-): Promise<Bench> {
+  {
+    hugo,
+    ownContent,
+    ...own
+  }: Own & Pick<BuilderSettings, "paths" | "folders" | "assets" | "submodules" | "reconcileMinutes" | "limits">,
+) {
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
     generator: { socket: at("hugo.sock"), result: at("hugo.result") },
-    ...policy,
-    hook: "site",
-    repository: host.url(name),
-    branch: "main",
-    spool: at("spool"),
-    requests: at("requests"),
-    rootRequests: at("root"),
-    site: at("site"),
-    ...(ownContent ? {} : { content: at("content") }),
+    ...own,
+    ...{ hook: "site", repository: host.url(name), branch: "main" },
+    ...{ spool: at("spool"), requests: at("requests"), rootRequests: at("root"), site: at("site") },
+    ...(!ownContent && { content: at("content") }),
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
-  const hugo = policy.generator === undefined ? await startFakeHugo(settings, fake) : undefined;
+  const fake = own.generator === undefined ? await startFakeHugo(settings, hugo) : undefined;
   const journal: RunLine[] = [];
   let delivery = 0;
   const request = (folder: string, name: string) => {
@@ -348,59 +304,47 @@ async function benchIn(
   };
   const status = () => JSON.parse(readFileSync(places.status, "utf8")) as Status;
   return {
-    folder,
-    places,
-    builder,
+    ...{ folder, places, builder, journal, status },
     repository: host.repository(name),
     content: at("content"),
-    journal,
+    /** Puts a delivery into the spool. */
     deliver: () => {
       delivery += 1;
       writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
     },
-    request: (name) => request("requests", name),
+    /** Of a member of the writers' group; the others are of root. */
+    request: (name: string) => request("requests", name),
     tick: () => request("root", "tick"),
     scheduled: () => request("root", "schedule"),
-    rollback: (release) => request("root", `rollback-${release}`),
+    rollback: (release: string) => request("root", `rollback-${release}`),
+    /** As main.ts does, until nothing is pending or until the first failure, without pauses. Returns status.json. */
     work: async (as = builder) => {
-      await work(as, places, journal);
+      makePlaces(places);
+      removeLeftovers(places);
+      const context = contextOf({ builder: as, places });
+      let failed = false;
+      const write = (entry: RunLine) => {
+        failed ||= entry.failing !== undefined && !entry.trigger.some((name) => name.startsWith("rollback-"));
+        journal.push(entry);
+      };
+      await buildPending(context, write, { ...pausesOf(as.settings), first: 0, least: 0 }, async () => !failed);
       return status();
     },
+    /** As the web server reads it. */
     page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),
     published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
-    status,
     remove: () => {
-      hugo?.close();
-      // Releases are read-only for all but root.
-      if (process.getuid?.() !== 0) spawnSync("chmod", ["-R", "u+w", folder]);
-      rmSync(folder, { recursive: true, force: true });
+      fake?.close();
+      remove(folder);
     },
   };
 }
 
 /** What the builder's own functions take. `limits`: others than the site's. */
 export const contextOf = (
-  { builder, places }: Pick<Bench, "builder" | "places">,
+  { builder, places }: { readonly builder: Builder; readonly places: Places },
   limits: Partial<BuilderSettings["limits"]> = {},
 ): BuildContext => {
   const { settings } = builder;
   return { settings: { ...settings, limits: { ...settings.limits, ...limits } }, places, git: gitOf(builder) };
 };
-
-/** Runs until nothing is pending, or until the first failure, without pauses. */
-export function untilFailure(context: BuildContext, journal: (entry: RunLine) => void = () => {}): Promise<boolean> {
-  let failed = false;
-  const write = (entry: RunLine) => {
-    failed ||= entry.failing !== undefined && !entry.trigger.some((name) => name.startsWith("rollback-"));
-    journal(entry);
-  };
-  return buildPending(context, write, { ...pausesOf(context.settings), first: 0, least: 0 }, async () => !failed);
-}
-
-/** As main.ts does. */
-async function work(builder: Builder, places: Places, journal: RunLine[]): Promise<void> {
-  makePlaces(places);
-  removeLeftovers(places);
-  const context = contextOf({ builder, places });
-  await untilFailure(context, (entry) => void journal.push(entry));
-}

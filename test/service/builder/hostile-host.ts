@@ -12,20 +12,9 @@ const isolated = ["--user", "--map-root-user", "--mount", "--uts"];
 export const noHostileHost =
   spawnSync("unshare", [...isolated, "true"]).status === 0 ? undefined : "namespaces are not allowed here: run as root";
 
-export type HostileHost = {
-  /** For the builder. `programs` are found before the host's own. */
-  readonly path: string;
-  readonly home: string;
-  readonly at: (path: string) => string;
-  /** `path`: below etc/, home/, templates/ or programs/. */
-  readonly write: (path: string, text: string, mode?: number) => void;
-  /** Shell that leaves a mark of this name. */
-  readonly mark: (name: string) => string;
-  /** Those left since the last call. */
-  readonly marks: () => string[];
-};
+export type HostileHost = ReturnType<typeof hostileHost>;
 
-export function hostileHost(folder: string): HostileHost {
+export function hostileHost(folder: string) {
   const at = (path: string) => join(folder, "hostile", path);
   const write = (path: string, text: string, mode = 0o644) => {
     mkdirSync(dirname(at(path)), { recursive: true });
@@ -49,11 +38,14 @@ exec git "$@"`;
     0o755,
   );
   return {
+    /** For the builder. `programs` are found before the host's own. */
     path: `${at("bin")}:${at("programs")}:${process.env.PATH}`,
     home: at("home"),
     at,
     write,
-    mark: (name) => `touch ${at("marks")}/${name}`,
+    /** Shell that leaves a mark of this name. */
+    mark: (name: string) => `touch ${at("marks")}/${name}`,
+    /** Those left since the last call. */
     marks() {
       const names = readdirSync(at("marks")).sort();
       for (const name of names) rmSync(at(`marks/${name}`));

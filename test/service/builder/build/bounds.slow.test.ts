@@ -1,10 +1,10 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { releases, sizeOf } from "../../../../service/builder/release/releases.ts";
 import {
   type Bench,
@@ -36,182 +36,105 @@ const limit = { releaseBytes: 4 * MiB, memoryMiB: 256 };
 const used = (folder: string) => Number(spawnSync("du", ["-sk", folder]).stdout.toString().split("\t")[0]) << 10;
 /** Runs the bundle without a part, until its first result. */
 const without = async (...parts: Without[]) => finish(site, start(site, await bundledBuilder(site.folder, ...parts)));
+const admission: Without = ["run.ts", "if (commit !== null) await admit(context, commit);", ""];
 
-describe("a commit", () => {
-  const many = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`static/${i}.bin`, Buffer.alloc(MiB)]));
-  const check: Without = ["run.ts", "if (commit !== null) await admit(context, commit);", ""];
-
-  test("a commit whose files are larger than a release is rejected before its checkout, and would be checked out", async () => {
-    site = await published(1, { limit });
-    const commit = site.repository.push({ ...siteFiles(2), ...many });
-    site.deliver();
-    const { last } = await site.work();
-    expect(last.result).toBe("rejected");
-    expect(last.reason).toBe(
-      `the commit ${commit.slice(0, 12)} is too large: its files take 100.0 MiB on the disk, and may take 4.0. Remove ` +
-        "files, or raise hooks[].site.limits.releaseMiB.",
-    );
-    expect(last.milliseconds.checkout).toBe(0);
-    expect(used(site.places.site)).toBeLessThan(2 * MiB);
-    expect(site.page()).toContain(says(1));
-    const open = await without(check);
-    expect(open.last.reason).not.toContain("is too large");
-    expect(open.last.milliseconds.checkout).toBeGreaterThan(0);
-    site.repository.push(Object.fromEntries(Object.keys(many).map((path) => [path, null])));
-    site.deliver();
-    expect((await site.work()).last.result).toBe("published");
-  });
-
-  test("200 KiB of nested folders with 100 million paths are rejected; without that git runs out of its memory", async () => {
-    site = await published(1, { limit });
-    const { repository } = site;
-    const tree = (mode: string, of: string) => {
-      const input = Array.from({ length: 10 }, (_, i) => `${mode} ${of}\t${i}\n`).join("");
-      return spawnSync("git", ["--git-dir", repository.folder, "mktree"], { input }).stdout.toString().trim();
-    };
-    let nested = tree("100644 blob", repository.git("rev-parse", "main:static/logo.svg"));
-    for (let level = 1; level < 8; level += 1) nested = tree("040000 tree", nested);
-    repository.point(repository.git("commit-tree", "-p", repository.head()!, "-m", "x", nested));
-    site.deliver();
-    // As the unit's LimitDATA=.
-    const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
-    const { last } = await site.work({ ...site.builder, path });
-    expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining("is too large: its files take") });
-    const open = await finish(site, start(site, await bundledBuilder(site.folder, check), { PATH: path }));
-    expect(open.last).toMatchObject({
-      result: "failed",
-      reason: expect.stringMatching(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/),
-    });
-    expect(site.page()).toContain(says(1));
-  });
-
-  test.each([
-    ["fatal: Out of memory, malloc failed (tried to allocate 4294967296 bytes)", "exit 128"],
-    ["error: index-pack died of signal 9", "exit 128"],
-    ["", "kill -9 $$"],
-  ])("the reason reports a git that ends for want of memory, and the clone stays: %s", async (said, end) => {
-    site = await published(1, { limit });
-    site.repository.push(siteFiles(2));
-    site.deliver();
-    const path = gitAfter(
-      `[ "$1" != fetch ] || { echo '${said}' >&2; ${end}; }`,
-      join(extra, "bin"),
-      site.builder.path,
-    );
-    const { last } = await site.work({ ...site.builder, path });
-    expect(last).toMatchObject({ result: "failed", warnings: [] });
-    expect(last.reason).toMatch(/^git reached the builder's memory limit, or the host has no memory left/);
-    expect((await site.work()).last.result).toBe("published");
-  });
+test("a commit whose files are larger than a release is rejected before its checkout, and would be checked out", async () => {
+  site = await published(1, { limit });
+  const many = Array.from({ length: 100 }, (_, i) => [`static/${i}.bin`, Buffer.alloc(MiB)]);
+  site.repository.push({ ...siteFiles(2), ...Object.fromEntries(many) });
+  site.deliver();
+  const { last } = await site.work();
+  expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining("100.0 MiB on the disk") });
+  expect(last.milliseconds.checkout).toBe(0);
+  expect(used(site.places.site)).toBeLessThan(2 * MiB);
+  expect(site.page()).toContain(says(1));
+  expect((await without(admission)).last.milliseconds.checkout).toBeGreaterThan(0);
 });
 
-describe("a build", () => {
-  /** The real Hugo; while there is a file `hostile`, a program that ignores SIGTERM and writes 60 MB. */
-  const hostile = () => join(extra, "hostile");
-  const program = () => {
-    const path = join(extra, "hugo");
-    const script = `#!/bin/sh
-[ -e ${hostile()} ] || exec hugo "$@"
+test("200 KiB of nested folders with 100 million paths are rejected; without that git runs out of its memory", async () => {
+  site = await published(1, { limit });
+  const { repository } = site;
+  const tree = (mode: string, of: string) => {
+    const input = Array.from({ length: 10 }, (_, i) => `${mode} ${of}\t${i}\n`).join("");
+    return spawnSync("git", ["--git-dir", repository.folder, "mktree"], { input }).stdout.toString().trim();
+  };
+  let nested = tree("100644 blob", repository.git("rev-parse", "main:static/logo.svg"));
+  for (let level = 1; level < 8; level += 1) nested = tree("040000 tree", nested);
+  repository.point(repository.git("commit-tree", "-p", repository.head()!, "-m", "x", nested));
+  site.deliver();
+  // As the unit's LimitDATA=.
+  const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
+  const { last } = await site.work({ ...site.builder, path });
+  expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining("is too large: its files take") });
+  const open = await finish(site, start(site, await bundledBuilder(site.folder, admission), { PATH: path }));
+  expect(open.last).toMatchObject({
+    result: "failed",
+    reason: expect.stringMatching(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/),
+  });
+  expect(site.page()).toContain(says(1));
+});
+
+test("a build that writes more than its site may take is killed with all that it started, and leaves nothing", async () => {
+  // The real Hugo; while there is a file `hostile`, a program that ignores SIGTERM and writes 60 MB.
+  const [path, hostile] = [join(extra, "hugo"), join(extra, "hostile")];
+  const program = `#!/bin/sh
+[ -e ${hostile} ] || exec hugo "$@"
 trap '' TERM
 while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.html"
 ( for i in $(seq 60); do head -c 1000000 /dev/zero >"$out/$i.bin"; sleep 0.1; done; touch ${extra}/done ) & wait
 `;
-    writeFileSync(path, script, { mode: 0o755 });
-    return { path };
-  };
-
-  test("a build that writes more than its site may take is killed with all that it started, and leaves nothing", async () => {
-    site = await published(1, { limit: { ...limit, pagesPercent: 0 }, fake: program() });
-    writeFileSync(hostile(), "");
-    site.repository.push(siteFiles(2));
-    site.deliver();
-    const { last } = await site.work();
-    expect(last.result).toBe("rejected");
-    expect(last.reason).toMatch(/^the site wrote more than it may: .* more than 12\.0 MiB on the disk, 3 times/);
-    expect(existsSync(join(extra, "done"))).toBe(false);
-    expect(used(site.places.site)).toBeLessThan(2 * MiB);
-    expect(site.page()).toContain(says(1));
-    const open = await without(["disk-watch.ts", "if (found.bytes > most)", "if (found.bytes < 0)"]);
-    expect(open.last.reason).toMatch(/^the site takes 57\.\d MiB on the disk/);
-    rmSync(hostile());
-    expect((await site.work()).last.result).toBe("published");
-    expect(site.page()).toContain(says(2));
-  });
-
-  test("a rejected build leaves no output and no checkout, and would leave both", async () => {
-    site = await published(1, { limit });
-    site.repository.push({ "layouts/index.html": "" });
-    site.deliver();
-    expect((await site.work()).last.result).toBe("rejected");
-    expect(existsSync(site.places.out)).toBe(false);
-    expect(readdirSync(site.places.clone)).toEqual([".git"]);
-    await without(
-      ["build-pending.ts", ' || last.result === "rejected"', ""],
-      ["build-pending.ts", "    setAside(context.places);\n    removeHalfCheckout(context.places, true);\n", ""],
-    );
-    expect(readdirSync(site.places.out)).toContain("logo.svg");
-    expect(readdirSync(site.places.clone)).toContain("layouts");
-  });
-
-  test("a cache above its share is emptied before the next build, and would stay", async () => {
-    site = await published(1, { limit });
-    const image = join(site.places.cache, "image");
-    writeFileSync(image, Buffer.alloc(MiB / 2, 1));
-    site.request("content");
-    await site.work();
-    expect(existsSync(image)).toBe(true);
-    writeFileSync(image, Buffer.alloc(MiB + 1, 1));
-    site.request("content");
-    await without(["room.ts", "setAside(places, places.cache);", ""]);
-    expect(existsSync(image)).toBe(true);
-    site.request("content");
-    expect((await site.work()).last.result).toBe("published");
-    expect(existsSync(image)).toBe(false);
-  });
+  writeFileSync(path, program, { mode: 0o755 });
+  site = await published(1, { limit: { ...limit, pagesPercent: 0 }, hugo: path });
+  writeFileSync(hostile, "");
+  site.repository.push(siteFiles(2));
+  site.deliver();
+  const { last } = await site.work();
+  expect(last.result).toBe("rejected");
+  expect(last.reason).toMatch(/^the site wrote more than it may: .* more than 12\.0 MiB on the disk, 3 times/);
+  expect(existsSync(join(extra, "done"))).toBe(false);
+  expect(used(site.places.site)).toBeLessThan(2 * MiB);
+  expect(site.page()).toContain(says(1));
+  const open = await without(["disk-watch.ts", "if (found.bytes > most)", "if (found.bytes < 0)"]);
+  expect(open.last.reason).toMatch(/^the site takes 57\.\d MiB on the disk/);
+  rmSync(hostile);
+  expect((await site.work()).last.result).toBe("published");
 });
 
-describe("many pushes", () => {
-  const push = (name: string, size: number) => {
-    site.repository.rewrite({ ...siteFiles(2), [name]: randomBytes(size) });
-    site.deliver();
-  };
+const push = (name: string, size: number) => {
+  site.repository.rewrite({ ...siteFiles(2), [name]: randomBytes(size) });
+  site.deliver();
+};
 
-  test("former releases go where the site has no room for them, and would stay until a build is rejected", async () => {
-    site = await published(1, { limit });
-    for (let i = 0; i < 4; i += 1) {
-      push("static/large.bin", 1.5 * MiB);
-      expect((await site.work()).last).toMatchObject({ result: "published" });
-      expect(used(site.places.site)).toBeLessThan(4 * limit.releaseBytes);
-    }
-    const kept = releases(site.places);
-    expect(kept.length).toBeLessThan(5);
-    expect(Math.abs(sizeOf(site.places, kept) - used(site.places.releases))).toBeLessThan(MiB / 4);
-    let { result } = site.status().last;
-    for (let i = 0; i < 8 && result === "published"; i += 1) {
-      push("static/large.bin", 1.5 * MiB);
-      ({ result } = (await without(["room.ts", "stay.pop();", "break;"])).last);
-    }
-    // A walk that falls into the build rejects it; a build of 0.1 s ends before the first walk.
-    expect(result === "rejected" || releases(site.places).length > kept.length).toBe(true);
-  });
+test("former releases go where the site has no room for them, and would stay until a build is rejected", async () => {
+  site = await published(1, { limit });
+  for (let i = 0; i < 4; i += 1) {
+    push("static/large.bin", 1.5 * MiB);
+    expect((await site.work()).last).toMatchObject({ result: "published" });
+    expect(used(site.places.site)).toBeLessThan(4 * limit.releaseBytes);
+  }
+  const kept = releases(site.places);
+  expect(kept.length).toBeLessThan(5);
+  expect(Math.abs(sizeOf(site.places, kept) - used(site.places.releases))).toBeLessThan(MiB / 4);
+  let { result } = site.status().last;
+  for (let i = 0; i < 8 && result === "published"; i += 1) {
+    push("static/large.bin", 1.5 * MiB);
+    ({ result } = (await without(["room.ts", "stay.pop();", "break;"])).last);
+  }
+  // A walk that falls into the build rejects it; a build of 0.1 s ends before the first walk.
+  expect(result === "rejected" || releases(site.places).length > kept.length).toBe(true);
+});
 
-  test("forced pushes do not add up in the clone, and would; the commits of the releases stay", async () => {
-    site = await published(1, { limit: { releaseBytes: 2 * MiB } });
-    const taken = () => used(join(site.places.clone, ".git"));
-    for (let i = 0; i < 6; i += 1) {
-      push("README.bin", MiB);
-      expect((await site.work()).last).toMatchObject({ result: "published" });
-    }
-    const after = taken();
-    expect(after).toBeLessThan(4.5 * MiB);
-    for (const { commit } of site.status().releases) {
-      const at = ["-C", site.places.clone, "cat-file", "-e", `${commit}^{commit}`];
-      expect(spawnSync("git", at).status).toBe(0);
-    }
-    for (let i = 0; i < 5; i += 1) {
-      push("README.bin", MiB);
-      await without(["repository.ts", "if (bytes <= limits.releaseBytes) return;", "if (bytes > 0) return;"]);
-    }
-    expect(taken()).toBeGreaterThan(5 * MiB);
-  });
+test("forced pushes do not add up in the clone, and would", async () => {
+  site = await published(1, { limit: { releaseBytes: 2 * MiB } });
+  const taken = () => used(join(site.places.clone, ".git"));
+  for (let i = 0; i < 6; i += 1) {
+    push("README.bin", MiB);
+    expect((await site.work()).last).toMatchObject({ result: "published" });
+  }
+  expect(taken()).toBeLessThan(4.5 * MiB);
+  for (let i = 0; i < 5; i += 1) {
+    push("README.bin", MiB);
+    await without(["repository.ts", "if (bytes <= limits.releaseBytes) return;", "if (bytes > 0) return;"]);
+  }
+  expect(taken()).toBeGreaterThan(5 * MiB);
 });

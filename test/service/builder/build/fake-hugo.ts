@@ -1,6 +1,6 @@
 /**
  * A fake of Hugo's units: a connection to its socket starts Hugo as a child process with the unit's arguments and
- * environment, and without its sandbox. A first line and the output go back over the connection, and the end into a
+ * environment, and without its sandbox and its limit of time. A first line and the output go back over the connection, and the end into a
  * file, as from the unit.
  * `node test/service/builder/build/fake-hugo.ts <builder.json>` runs it alone.
  */
@@ -13,18 +13,13 @@ import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/co
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 
-/** The program and the policies of `hooks[].site.hugo`. */
-export type FakeHugo = { readonly path?: string; readonly exec?: readonly string[]; readonly http?: readonly string[] };
-
-export async function startFakeHugo(
-  settings: BuilderSettings,
-  { path = "hugo", exec = [], http = [] }: FakeHugo = {},
-): Promise<Server> {
+/** `path`: the program in place of Hugo. */
+export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): Promise<Server> {
   const { clone, out, cache, work } = placesOf(settings);
-  const { content, folder = "", generator, limits } = settings;
+  const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
   const args = buildArguments({ source, content, destination: out, cache });
-  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...environment(cache, { exec, http }) };
+  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...environment(cache, { exec: [], http: [] }) };
   let busy = false;
   let builds = 0;
   let end = () => {};
@@ -54,16 +49,10 @@ export async function startFakeHugo(
       } catch {}
     };
     end = () => kill("SIGKILL");
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      kill("SIGTERM");
-    }, limits.seconds * 1000);
     for (const output of [child.stdout, child.stderr]) output.pipe(connection, { end: false });
     // The builder was killed: its unit stops this one before the next build.
     connection.on("close", () => kill("SIGKILL"));
     const report = (result: string, code: string, status: string) => {
-      clearTimeout(timer);
       busy = false;
       writeFileSync(generator.result, `${id} ${result} ${code} ${status}\n`);
       connection.end();
@@ -72,7 +61,7 @@ export async function startFakeHugo(
     child.on("error", () => report("exit-code", "exited", "203"));
     child.on("exit", () => kill("SIGKILL"));
     child.on("close", (code, signal) => {
-      if (signal) report(late ? "timeout" : "signal", "killed", signal.replace("SIG", ""));
+      if (signal) report("signal", "killed", signal.replace("SIG", ""));
       else if (child.pid !== undefined) report(code === 0 ? "success" : "exit-code", "exited", String(code));
     });
   });

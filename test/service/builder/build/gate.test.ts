@@ -1,118 +1,86 @@
-/** What a build must be, with each fault's text, to the page and to the byte. hugo.test.ts has builds that are not. */
+/** What a build must be, with each fault's text, to the page and to the byte. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { onDisk } from "../../../../service/builder/build/disk.ts";
 import { gate, pagesOf } from "../../../../service/builder/build/gate.ts";
-import { setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 
-const text = "<p>text</p>";
-const files = ["index.html", "a.htm", "B.HTML", "style.css"];
-const bytes = files.length * onDisk(text.length);
 let out: string;
-beforeAll(() => {
+beforeEach(() => {
   out = mkdtempSync(join(tmpdir(), "pushgate-gate-"));
-  for (const file of files) writeFileSync(join(out, file), text);
 });
-afterAll(() => rmSync(out, { recursive: true }));
+afterEach(() => rmSync(out, { recursive: true }));
+const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, path), text);
 
-const gated = (former: number | null, releaseBytes: number) => () =>
-  gate(out, { folders: [], limits: { releaseBytes, pagesPercent: 50 } } as unknown as BuilderSettings, former, []);
+/** Why a build is rejected, or "". */
+function fault(former: number | null = null, leftOut: readonly string[] = [], releaseBytes = 5 << 20): string {
+  const limits = { releaseBytes, pagesPercent: 50 };
+  try {
+    gate(out, { folders: ["downloads"], limits } as unknown as BuilderSettings, former, leftOut);
+    return "";
+  } catch (error) {
+    expect(error).toMatchObject({ result: "rejected" });
+    return (error as Error).message;
+  }
+}
 
 test("a page is a file that ends with .html or .htm", () => {
-  expect(pagesOf([...files, "c.html.bak"])).toBe(3);
+  expect(pagesOf(["index.html", "a.htm", "B.HTML", "style.css", "c.html.bak"])).toBe(3);
 });
 
-test("half of the published pages are enough, and one less is not", () => {
-  expect(gated(6, bytes)).not.toThrow();
-  expect(gated(7, bytes)).toThrow(/^only 3 pages were built and the published release has 7/);
+test("half of the published pages are enough, and a release may be as large as its limit", () => {
+  const files = ["index.html", "a.htm", "B.HTML", "style.css"];
+  for (const file of files) write(file);
+  const bytes = files.length * onDisk(1);
+  expect(fault(6, [], bytes)).toBe("");
+  expect(fault(7)).toMatch(/^only 3 pages were built and the published release has 7\. .*pagesPercent \(50\)\.$/);
+  expect(fault(null, [], bytes - 1)).toBe(
+    "the site takes 0.0 MiB on the disk, and may take 0.0. Raise hooks[].site.limits.releaseMiB.",
+  );
 });
 
-test("a release may be as large as its limit, and not a byte larger", () => {
-  expect(gated(null, bytes)).not.toThrow();
-  expect(gated(null, bytes - 1)).toThrow(/^the site takes .* MiB on the disk/);
+test.each<[string, () => unknown, string | RegExp]>([
+  ["a link", () => symlinkSync("/etc", join(out, "etc")), "Hugo wrote symbolic links, which may lead anywhere: etc."],
+  ["a pipe", () => spawnSync("mkfifo", [join(out, "p")]), "Hugo wrote something that is no file: p. Remove it."],
+  [
+    "a name that is not UTF-8",
+    () => writeFileSync(Buffer.concat([Buffer.from(`${out}/x`), Buffer.from([0xff])]), ""),
+    /^Hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/,
+  ],
+  [
+    "a file that nginx would not serve",
+    () => {
+      for (const path of ["downloads", "css/downloads"]) mkdirSync(join(out, path), { recursive: true });
+      write("css/downloads/a.css");
+      expect(fault()).toBe("");
+      write("downloads/a.zip");
+    },
+    "nginx serves a folder of hooks[].site.folders in place of these files: downloads/a.zip. Rename",
+  ],
+])("a build with %s is rejected", (_, make, reason) => {
+  write("index.html");
+  make();
+  expect(fault()).toMatch(reason);
 });
 
-describe("a build is rejected", () => {
-  let built: string;
-  beforeEach(() => {
-    built = mkdtempSync(join(tmpdir(), "pushgate-gate-"));
-  });
-  afterEach(() => rmSync(built, { recursive: true }));
-  const home = (words = text) => writeFileSync(join(built, "index.html"), words);
-  const reason = (former: number | null = null, leftOut: readonly string[] = []): string => {
-    const limits = { releaseBytes: 5 << 20, pagesPercent: 50 };
-    try {
-      gate(built, { folders: ["downloads"], limits } as unknown as BuilderSettings, former, leftOut);
-      return "";
-    } catch (error) {
-      const { result, message } = setbackOf(error);
-      return `${result}: ${message}`;
-    }
-  };
+test("a build without a home page, with an empty one or with too few pages names the links that were left out", () => {
+  const both = () => [fault(3), fault(3, ["layouts"])];
+  const left = " These links were left out: layouts.";
+  const missing = "Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
+  expect(both()).toEqual([missing, missing + left]);
+  write("index.html", "");
+  const empty = "Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.";
+  expect(both()).toEqual([empty, empty + left]);
+  write("index.html");
+  const [few, fewLeft] = both();
+  expect([few?.slice(0, 26), fewLeft]).toEqual(["only 1 pages were built an", few + left]);
+});
 
-  test("not where it has a home page", () => {
-    home();
-    expect(reason()).toBe("");
-  });
-
-  test("with a link", () => {
-    home();
-    symlinkSync("/etc", join(built, "etc"));
-    expect(reason()).toBe("rejected: Hugo wrote symbolic links, which may lead anywhere: etc. Remove them.");
-  });
-
-  test("with a file that nginx would not serve", () => {
-    home();
-    for (const path of ["downloads", "css/downloads"]) mkdirSync(join(built, path), { recursive: true });
-    writeFileSync(join(built, "css/downloads/a.css"), "");
-    expect(reason()).toBe("");
-    writeFileSync(join(built, "downloads/a.zip"), "");
-    expect(reason()).toBe(
-      "rejected: nginx serves a folder of hooks[].site.folders in place of these files: downloads/a.zip. Rename the " +
-        "folder there, or the files.",
-    );
-  });
-
-  test("with a pipe", () => {
-    home();
-    spawnSync("mkfifo", [join(built, "p")]);
-    expect(reason()).toBe("rejected: Hugo wrote something that is no file: p. Remove it.");
-  });
-
-  test("with a name that is not UTF-8", () => {
-    home();
-    writeFileSync(Buffer.concat([Buffer.from(`${built}/x`), Buffer.from([0xff])]), "");
-    expect(reason()).toMatch(/^rejected: Hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/);
-  });
-
-  test("without a home page, with an empty one, or with too few pages; each names the links that were left out", () => {
-    const left = " These links were left out: layouts.";
-    const missing = "rejected: Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
-    expect([reason(), reason(null, ["layouts"])]).toEqual([missing, missing + left]);
-    home("");
-    const empty = "rejected: Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.";
-    expect([reason(), reason(null, ["layouts"])]).toEqual([empty, empty + left]);
-    home();
-    const few =
-      "rejected: only 1 pages were built and the published release has 3. Check the content; if the pages were removed " +
-      "on purpose, lower hooks[].site.limits.pagesPercent (50).";
-    expect([reason(3), reason(3, ["layouts"])]).toEqual([few, few + left]);
-  });
-
-  test("above its size", () => {
-    home("x".repeat(6 << 20));
-    expect(reason()).toBe(
-      "rejected: the site takes 6.0 MiB on the disk, and may take 5.0. Raise hooks[].site.limits.releaseMiB.",
-    );
-  });
-
-  test("not by an error of the disk, which is no fault of the build", () => {
-    rmSync(built, { recursive: true });
-    writeFileSync(built, "");
-    expect(() => gate(built, { folders: [] } as unknown as BuilderSettings, null, [])).toThrow(/^ENOTDIR/);
-  });
+test("an error of the disk is no fault of the build", () => {
+  rmSync(out, { recursive: true });
+  writeFileSync(out, "");
+  expect(() => gate(out, { folders: [] } as unknown as BuilderSettings, null, [])).toThrow(/^ENOTDIR/);
 });

@@ -1,9 +1,8 @@
 /** What forced pushes leave in the clone, with real packs. */
 import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
 import { fetchHead, pruneClone } from "../../../../service/builder/source/repository.ts";
 import { type Bench, contextOf, onCopies, refsOf, withCommand } from "../harness.ts";
@@ -19,60 +18,48 @@ const has = (commit: string) => spawnSync("git", ["-C", clone(), "cat-file", "-e
 
 const withLimit = (releaseBytes: number) => contextOf(site, { releaseBytes });
 
-describe("what forced pushes left in the clone", () => {
-  const kept = (commit: string | null) => `refs/pushgate/kept/${commit}`;
-  const ofReleases = () => site.status().releases.map(({ commit }) => kept(commit));
-  const size = async () => (await measure(clone(".git"))).bytes;
-  /** Fetches a commit without a parent and with this many bytes. */
-  async function forced(bytes: number): Promise<string> {
-    site.repository.rewrite({ ...siteFiles(2), "static/large.bin": randomBytes(bytes) });
-    return fetchHead(contextOf(site));
-  }
+const kept = (commit: string | null) => `refs/pushgate/kept/${commit}`;
+const ofReleases = () => site.status().releases.map(({ commit }) => kept(commit));
+const size = async () => (await measure(clone(".git"))).bytes;
+/** Fetches a commit without a parent and with this many bytes. */
+async function forced(bytes: number): Promise<string> {
+  site.repository.rewrite({ ...siteFiles(2), "static/large.bin": randomBytes(bytes) });
+  return fetchHead(contextOf(site));
+}
 
-  test("goes above the size of a release; the releases' commits stay, and those of former releases go", async () => {
-    const former = await forced(MiB);
-    const first = site.repository.prepare({ "a.txt": "another former release" }, null);
-    site.repository.point(first);
-    await fetchHead(contextOf(site));
-    for (const commit of [former, first]) spawnSync("git", ["-C", clone(), "update-ref", kept(commit), commit]);
-    const last = await forced(1_000);
-    await pruneClone(withLimit(await size()));
-    expect([has(former), has(first)]).toEqual([true, true]);
-    expect(refsOf(site)).toEqual([kept(former), kept(first), "refs/pushgate/head"].toSorted());
+test("what forced pushes left goes above the size of a release; the releases' commits stay, and those of former ones go", async () => {
+  const former = await forced(MiB);
+  const first = site.repository.prepare({ "a.txt": "another former release" }, null);
+  site.repository.point(first);
+  await fetchHead(contextOf(site));
+  for (const commit of [former, first]) spawnSync("git", ["-C", clone(), "update-ref", kept(commit), commit]);
+  const last = await forced(1_000);
+  await pruneClone(withLimit(await size()));
+  expect([has(former), has(first)]).toEqual([true, true]);
+  expect(refsOf(site)).toEqual([kept(former), kept(first), "refs/pushgate/head"].toSorted());
 
-    await pruneClone(withLimit((await size()) - 1));
-    expect([has(former), has(first), has(last)]).toEqual([false, false, true]);
-    expect(refsOf(site)).toEqual([...ofReleases(), "refs/pushgate/head"].toSorted());
-    expect(ofReleases()).toHaveLength(2);
-    for (const { commit } of site.status().releases) expect(has(commit!)).toBe(true);
-    expect(await size()).toBeLessThan(MiB);
-  });
+  await pruneClone(withLimit((await size()) - 1));
+  expect([has(former), has(first), has(last)]).toEqual([false, false, true]);
+  expect(refsOf(site)).toEqual([...ofReleases(), "refs/pushgate/head"].toSorted());
+  expect(ofReleases()).toHaveLength(2);
+  for (const { commit } of site.status().releases) expect(has(commit!)).toBe(true);
+  expect(await size()).toBeLessThan(MiB);
+});
 
-  test("stays where it is less than a fifth", async () => {
-    const former = await forced(MiB / 8);
-    await forced(4 * MiB);
-    await pruneClone(withLimit(1));
-    expect(has(former)).toBe(true);
-    await forced(1_000);
-    await pruneClone(withLimit(1));
-    expect(has(former)).toBe(false);
-  });
+test("what forced pushes left stays where it is less than a fifth", async () => {
+  const former = await forced(MiB / 8);
+  await forced(4 * MiB);
+  await pruneClone(withLimit(1));
+  expect(has(former)).toBe(true);
+  await forced(1_000);
+  await pruneClone(withLimit(1));
+  expect(has(former)).toBe(false);
+});
 
-  test("stays where git cannot measure it", async () => {
-    const former = await forced(MiB);
-    await forced(1_000);
-    const at = withCommand(site, "rev-list", "exit 1");
-    await pruneClone({ ...at, settings: withLimit(1).settings });
-    expect(has(former)).toBe(true);
-  });
-
-  test("goes where manifests cannot be read", async () => {
-    // Before the first call of git, whose watch on the disk reads them, and once.
-    for (const { id } of site.status().releases) writeFileSync(site.places.manifest(id), "{");
-    const former = await forced(MiB);
-    await forced(1_000);
-    await pruneClone(withLimit(1));
-    expect(has(former)).toBe(false);
-    expect(refsOf(site)).toEqual(["refs/pushgate/head"]);
-  });
+test("what forced pushes left stays where git cannot measure it", async () => {
+  const former = await forced(MiB);
+  await forced(1_000);
+  const at = withCommand(site, "rev-list");
+  await pruneClone({ ...at, settings: withLimit(1).settings });
+  expect(has(former)).toBe(true);
 });

@@ -1,14 +1,13 @@
 /** Faults of the remote and of the clone: how the reason reports them, and what happens next. */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { runOnce } from "../../../../service/builder/run/run.ts";
-import { lastLine } from "../../../../service/builder/source/git-faults.ts";
 import { fetchHead } from "../../../../service/builder/source/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
-import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "../harness.ts";
+import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start, withCommand } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
 
 let site: Bench;
@@ -41,7 +40,7 @@ test("a delivery is published when an unreachable git host is back", async () =>
   expect(site.page()).toContain(says(2));
 });
 
-test("the reason reports what the git host answers, an untrusted certificate and an unknown name", async () => {
+test("the reason reports what the git host answers, an untrusted certificate, an unknown name and a deleted branch", async () => {
   const at = contextOf(site);
   for (const [status, reason] of [
     [404, /is not there\. Correct hooks\[\]\.repository/],
@@ -61,6 +60,9 @@ test("the reason reports what the git host answers, an untrusted certificate and
   await expect(fetchHead(contextOf({ ...site, builder: { ...site.builder, settings } }))).rejects.toThrow(
     "git.invalid cannot be resolved",
   );
+  site.repository.push({}, { branch: "other" });
+  site.repository.remove("refs/heads/main");
+  await expect(fetchHead(at)).rejects.toThrow("has no branch main. Push it");
 });
 
 test("the builder makes a broken clone anew", async () => {
@@ -78,33 +80,22 @@ test("the builder makes a broken clone anew", async () => {
 });
 
 test("a fault that is not the clone's leaves the clone, and git's words are the reason", async () => {
-  const at = contextOf(site);
-  const head = join(site.places.clone, ".git/refs/pushgate/head");
-  await at.git(["pack-refs", "--all"]);
-  // git removes empty folders where a ref is to be, and no others.
-  mkdirSync(head, { recursive: true });
-  writeFileSync(join(head, "other.lock"), "");
-  site.repository.push(siteFiles(2));
   site.deliver();
+  const at = withCommand(site, "fetch", { stderr: "fatal: a riddle" });
   const { last } = await runOnce(at, take(site.places).markers);
-  expect(last).toMatchObject({ result: "failed", warnings: [] });
-  expect(last.reason).toMatch(/^git cannot fetch: .*refs\/pushgate\/head/);
-  expect(existsSync(head)).toBe(true);
+  expect(last).toMatchObject({ result: "failed", reason: "git cannot fetch: fatal: a riddle", warnings: [] });
+  expect(existsSync(site.places.clone)).toBe(true);
 });
 
 test("a repository's names that are not UTF-8 stop a build and no later one, and would stop the builder for good", async () => {
   const entry = (path: string) => `M 100644 inline "${path}"\ndata 1\nx\n`;
-  const push = (head: string, ...lines: string[]) =>
-    execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet", "--force"], {
-      input: `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${head}\n${lines.join("")}\n`,
-    });
-  const good = site.repository.head()!;
-  push(good, entry("\\377"), entry("static/\\377.txt"));
-  site.deliver();
-  expect((await site.work()).last).toMatchObject({
-    result: "rejected",
-    reason: expect.stringContaining("Hugo wrote a name that is not UTF-8"),
+  const input = `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${site.repository.head()}\n`;
+  execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet", "--force"], {
+    input: `${input}${entry("\\377")}${entry("static/\\377.txt")}\n`,
   });
+  site.deliver();
+  const reason = expect.stringContaining("Hugo wrote a name that is not UTF-8");
+  expect((await site.work()).last).toMatchObject({ result: "rejected", reason });
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
   // As text, such a name is another one.
   const weak = await bundledBuilder(site.folder, [
@@ -114,18 +105,4 @@ test("a repository's names that are not UTF-8 stop a build and no later one, and
   ]);
   await finish(site, start(site, weak));
   await expect(finish(site, start(site, weak))).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);
-  site.repository.point(good);
-  site.repository.push(siteFiles(2));
-  site.deliver();
-  expect((await site.work()).last.result).toBe("published");
-});
-
-test.each([
-  ["hint: a\nerror: b\nfatal: c\nremote: d\n", "fatal: c"],
-  ["noise\nerror: b\nremote: d\nnoise\n", "remote: d"],
-  ["noise\ngit@example.org: Permission denied\nnoise\n", "git@example.org: Permission denied"],
-  ["some\nmore\nnoise\n", "noise"],
-  ["", ""],
-])("of git's output %j a reason quotes %j", (stderr, line) => {
-  expect(lastLine(stderr)).toBe(line);
 });

@@ -7,7 +7,7 @@ import { environment, type Git } from "../../../../service/builder/source/git.ts
 type Environment = Readonly<Record<string, string>>;
 
 const key = /^GIT_CONFIG_KEY_/;
-const option = / -o '(\w+)=[^']*'/g;
+const option = / -o '(\w+)=(?:[^']|'\\'')*'/g;
 
 /** All of them. */
 export function linesOf(builder: Builder): string[] {

@@ -22,24 +22,22 @@ import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene
 
 onHostileHost();
 
-describe("a hostile remote", () => {
-  test("a fetch that gets 20 bytes a second is ended, and would last for its whole time limit", async () => {
-    host.faults.trickles = true;
-    const quick = { "http.lowSpeedTime": "1" };
-    const took = async (changes: Changes, seconds: number) => {
-      const folder = mkdtempSync(join(site.folder, "trickle-"));
-      await git()(["init", "--quiet"], folder);
-      const { late, stderr } = await git(changes, seconds)(["fetch", site.builder.settings.repository], folder);
-      return late ? "late" : stderr;
-    };
-    const [ended, ...others] = await Promise.all([
-      took(quick, 20),
-      took({ ...quick, "http.lowSpeedLimit": undefined }, 3),
-      took({ "http.lowSpeedTime": undefined }, 3),
-    ]);
-    expect(ended).toContain("Operation too slow");
-    expect(others).toEqual(["late", "late"]);
-  });
+test("a fetch that gets 20 bytes a second is ended, and would last for its whole time limit", async () => {
+  host.faults.trickles = true;
+  const quick = { "http.lowSpeedTime": "1" };
+  const took = async (changes: Changes, seconds: number) => {
+    const folder = mkdtempSync(join(site.folder, "trickle-"));
+    await git()(["init", "--quiet"], folder);
+    const { late, stderr } = await git(changes, seconds)(["fetch", site.builder.settings.repository], folder);
+    return late ? "late" : stderr;
+  };
+  const [ended, ...others] = await Promise.all([
+    took(quick, 20),
+    took({ ...quick, "http.lowSpeedLimit": undefined }, 3),
+    took({ "http.lowSpeedTime": undefined }, 3),
+  ]);
+  expect(ended).toContain("Operation too slow");
+  expect(others).toEqual(["late", "late"]);
 });
 
 describe("a clone", () => {

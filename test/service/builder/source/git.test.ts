@@ -73,20 +73,27 @@ describe("the host's configuration", () => {
     hostile.write("home/.netrc", "default login another password secret\n", 0o600);
   });
 
-  test("it has no effect", async () => {
-    expect(await effects(git())).toEqual([]);
-  });
-
   test.each<[string, (home: string) => Changes, string[]]>([
+    ["with all lines", () => ({}), []],
     [
-      "GIT_CONFIG_NOSYSTEM",
-      () => ({ GIT_CONFIG_NOSYSTEM: undefined }),
-      ["filter-of-system", "helper-of-system", "insteadOf of system"],
+      "without those that keep the system's and the templates' out",
+      () => ({
+        ...{ GIT_CONFIG_NOSYSTEM: undefined, GIT_ATTR_NOSYSTEM: undefined },
+        ...{ GIT_TEMPLATE_DIR: undefined, GIT_COMMITTER_EMAIL: undefined },
+      }),
+      [
+        "filter-of-system",
+        "filter-of-template",
+        "helper-of-system",
+        "helper-of-template",
+        "insteadOf of system",
+        "line ends of system.txt",
+        "the host's name was looked up",
+      ],
     ],
-    ["GIT_ATTR_NOSYSTEM", () => ({ GIT_ATTR_NOSYSTEM: undefined }), ["line ends of system.txt"]],
-    ["HOME", () => ({ HOME: undefined }), ["netrc"]],
+    ["without HOME", () => ({ HOME: undefined }), ["netrc"]],
     [
-      "HOME, which systemd sets to the account's",
+      "with the HOME of the account, which systemd sets",
       (home) => ({ HOME: home }),
       [
         "filter-of-user",
@@ -98,13 +105,7 @@ describe("the host's configuration", () => {
         "netrc",
       ],
     ],
-    [
-      "GIT_TEMPLATE_DIR",
-      () => ({ GIT_TEMPLATE_DIR: undefined }),
-      ["filter-of-template", "helper-of-template", "insteadOf of template"],
-    ],
-    ["GIT_COMMITTER_EMAIL", () => ({ GIT_COMMITTER_EMAIL: undefined }), ["the host's name was looked up"]],
-  ])("without %s it has", async (_, changes, expected) => {
+  ])("it has an effect %s: %o", async (_, changes, expected) => {
     expect(await effects(git(changes(hostile.home)))).toEqual(expected);
   });
 });
@@ -164,28 +165,12 @@ describe("a hostile repository", () => {
     theme: { submodule: "1".repeat(40) },
   });
   const pushed = (files: Files) => site.repository.push(files);
-
-  const inClone = (path: string) => existsSync(join(site.places.clone, path));
-
+  const opened = (protocols?: string): Changes => ({ GIT_ALLOW_PROTOCOL: protocols });
+  const privateOne = () => host.repository("private").folder;
   test.each<[string, () => string, Changes, RegExp]>([
-    [
-      "a program",
-      () => `ext::${hostile.mark("reached")}`,
-      { GIT_ALLOW_PROTOCOL: "https:ssh:ext" },
-      /transport 'ext' not allowed/,
-    ],
-    [
-      "a repository on the host",
-      () => host.repository("private").folder,
-      { GIT_ALLOW_PROTOCOL: "https:ssh:file" },
-      /transport 'file' not allowed/,
-    ],
-    [
-      "a host without encryption",
-      () => "git://127.0.0.1/theme.git",
-      { GIT_ALLOW_PROTOCOL: undefined },
-      /transport 'git' not allowed/,
-    ],
+    ["a program", () => `ext::${hostile.mark("reached")}`, opened("https:ssh:ext"), /transport 'ext' not allowed/],
+    ["a repository on the host", privateOne, opened("https:ssh:file"), /transport 'file' not allowed/],
+    ["a host without encryption", () => "git://127.0.0.1/theme.git", opened(), /transport 'git' not allowed/],
     [
       "a host over SSH, where the site has no deploy key",
       () => "ssh://git@127.0.0.1/x.git",
@@ -194,9 +179,10 @@ describe("a hostile repository", () => {
     ],
   ])("the address of a submodule leads to %s only without a line", async (_, url, open, reason) => {
     hostile.write("programs/ssh", `#!/bin/sh\n${hostile.mark("reached")}\nexit 1\n`, 0o755);
+    const cloned = join(site.places.clone, ".git/modules/theme/HEAD");
     const reached = async (by: Git) => {
       const said = (await checkedOut(by, true))!;
-      return { said, found: [...hostile.marks(), ...(inClone(".git/modules/theme/HEAD") ? ["reached"] : [])] };
+      return { said, found: [...hostile.marks(), ...(existsSync(cloned) ? ["reached"] : [])] };
     };
     pushed(theme(url()));
     const closed = await reached(git());
@@ -235,11 +221,7 @@ describe("a hostile repository", () => {
       `M 120000 inline "static/\\377.txt"\ndata 11\n/etc/passwd\n\n`;
     const input = link(site.repository.head()!);
     execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet"], { input });
-    const name = Buffer.concat([
-      Buffer.from(join(site.places.clone, "static/")),
-      Buffer.from([0xff]),
-      Buffer.from(".txt"),
-    ]);
+    const name = Buffer.from(`${join(site.places.clone, "static")}/\xff.txt`, "latin1");
     await checkedOut(git());
     expect(readFileSync(name, "utf8")).toBe("/etc/passwd");
     await checkedOut(git({ "core.symlinks": undefined }));

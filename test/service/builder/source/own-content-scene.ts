@@ -14,10 +14,6 @@ export function onOwnContent(): void {
   afterAll(closeGitHost);
 }
 
-export async function begin(change: Change = {}): Promise<void> {
-  site = await bench(change);
-}
-
 export const post = (title: string, more = "") => `---\ntitle: ${title}\n${more}---\nText.\n`;
 export const posts: Files = { "content/post/one.md": post("One"), "content/post/two.md": post("Two") };
 /** These files in a folder of the repository. */
@@ -31,7 +27,7 @@ export async function pushed(files: Files) {
 }
 /** A site with these files published. */
 export async function published(files: Files = posts, change: Change = {}): Promise<void> {
-  await begin({ ownContent: true, ...change });
+  site = await bench({ ownContent: true, ...change });
   expect(await pushed(files)).toMatchObject({ result: "published" });
 }
 

@@ -19,6 +19,10 @@ export let hostile: HostileHost;
 export let server: { readonly port: number; readonly log: () => string; readonly processes: readonly ChildProcess[] };
 export const at = (name: string) => join(folder, name);
 
+/** Names that a shell and ssh would take apart without quotes. */
+export const pinned = "it's pinned";
+const theAgent = "an agent";
+
 /** An account's key, which is also a key of the git host; the deploy key, which is in the agent; keys of hosts. */
 const keys = ["account", "deploy", "host", "impostor"] as const;
 export const publicKey = (name: (typeof keys)[number]) =>
@@ -57,7 +61,7 @@ export function onSshHost(): void {
 
 export const knownHost = (name: "host" | "impostor") => `[127.0.0.1]:${server.port} ${publicKey(name)}\n`;
 /** The host keys that the configuration pins. */
-export const pin = (name: "host" | "impostor") => writeFileSync(at("pinned"), knownHost(name));
+export const pin = (name: "host" | "impostor") => writeFileSync(at(pinned), knownHost(name));
 
 async function startServer() {
   const port = await new Promise<number>((resolve) => {
@@ -90,23 +94,23 @@ LogLevel VERBOSE
   daemon.stderr.setEncoding("utf8").on("data", (text) => {
     log += text;
   });
-  const agent = spawn("ssh-agent", ["-D", "-a", at("agent")], { stdio: "ignore" });
-  for (let i = 0; !(log.includes("listening") && existsSync(at("agent"))); i += 1) {
+  const agent = spawn("ssh-agent", ["-D", "-a", at(theAgent)], { stdio: "ignore" });
+  for (let i = 0; !(log.includes("listening") && existsSync(at(theAgent))); i += 1) {
     if (i > 500) throw new Error(`sshd or ssh-agent does not start: ${log}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  execFileSync("ssh-add", ["-q", at("deploy")], { env: { ...process.env, SSH_AUTH_SOCK: at("agent") } });
+  execFileSync("ssh-add", ["-q", at("deploy")], { env: { ...process.env, SSH_AUTH_SOCK: at(theAgent) } });
   return { port, log: () => log, processes: [daemon, agent] };
 }
 
-export const builder = (agent = "agent", port = server.port): Builder =>
+export const builder = (agent = theAgent, port = server.port): Builder =>
   ({
     path: hostile.path,
     settings: {
       site: folder,
       repository: `ssh://${userInfo().username}@127.0.0.1:${port}/site.git`,
       agent: at(agent),
-      knownHosts: at("pinned"),
+      knownHosts: at(pinned),
     },
   }) as unknown as Builder;
 

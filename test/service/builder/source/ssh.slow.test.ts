@@ -6,13 +6,13 @@ import { userInfo } from "node:os";
 import { describe, expect, test } from "vitest";
 import { environment } from "../../../../service/builder/source/git.ts";
 import { type Changes, changed } from "./git-lines.ts";
-import { at, builder, look, onSshHost, publicKey, server } from "./ssh-scene.ts";
+import { at, builder, look, onSshHost, pinned, publicKey, server } from "./ssh-scene.ts";
 
 onSshHost();
 
 describe("the host's configuration", () => {
   test("ssh rejects an unknown host key also at a terminal, and would wait for an answer there", () => {
-    writeFileSync(at("pinned"), "");
+    writeFileSync(at(pinned), "");
     const asked = (changes: Changes) => {
       const { GIT_SSH_COMMAND: command } = changed(environment(builder()), changes);
       const words = `${command} -p ${server.port} ${userInfo().username}@127.0.0.1`;
@@ -30,7 +30,7 @@ describe("a hostile server", () => {
   test("a server that says nothing, at once or in the middle, is left, and would be waited for", async () => {
     const silent: Server = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-    const mute = builder("agent", (silent.address() as { port: number }).port);
+    const mute = builder(undefined, (silent.address() as { port: number }).port);
     const hang = `restrict,command="echo $PPID >>${at("stopped")}; kill -STOP $PPID; sleep 60"`;
     writeFileSync(at("authorized_keys"), `${hang} ${publicKey("deploy")}\n`);
     const said = await Promise.all([

@@ -5,9 +5,10 @@ import { builder, hostile, knownHost, look, onSshHost, pin, server } from "./ssh
 onSshHost();
 
 describe("the host's configuration", () => {
-  test("the deploy key of the agent and the pinned host key open the repository", async () => {
+  test("the deploy key of the agent and the pinned host key open the repository, and no key of the account's home", async () => {
     expect(await look()).toBe("");
-    expect(await look({}, builder("no agent"))).toMatch(/Permission denied/);
+    expect(await look({}, builder("no agent"))).toMatch(/Permission denied \(publickey/);
+    expect(await look({ IdentityFile: undefined }, builder("no agent"))).toBe("");
   });
 
   test("no configuration of ssh is read, and would run commands", async () => {
@@ -30,11 +31,6 @@ describe("the host's configuration", () => {
       expect(await look(changes)).toBe("");
     },
   );
-
-  test("a key of the account's home is not used, and would be without the line", async () => {
-    expect(await look({}, builder("no agent"))).toMatch(/Permission denied \(publickey/);
-    expect(await look({ IdentityFile: undefined }, builder("no agent"))).toBe("");
-  });
 });
 
 describe("a hostile server", () => {

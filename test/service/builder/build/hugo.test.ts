@@ -1,0 +1,75 @@
+/** What a failed build is called, by how Hugo's unit ended and what Hugo printed. */
+import { expect, test } from "vitest";
+import { reasonOf } from "../../../../service/builder/build/hugo.ts";
+
+const limits = { releaseBytes: 1, pagesPercent: 50, seconds: 30, memoryMiB: 1024, tasks: 256 };
+
+/** `end`: result, code and status in systemd's words. */
+function reason(end: string, output = "", of: Parameters<typeof reasonOf>[1] = limits): string {
+  const [result = "", code = "", status = ""] = end.split(" ");
+  return reasonOf({ result, code, status, output, printed: "" } as Parameters<typeof reasonOf>[0], of);
+}
+
+const processes = "Hugo reached its limit of processes and threads (256). ";
+const memory = "the build reached its memory limit (1024 MiB). ";
+
+test.each([
+  ["oom-kill killed KILL", "", memory],
+  ["exit-code exited 2", "fatal error: runtime: out of memory", memory],
+  ["exit-code exited 2", "x\nfatal error: runtime: cannot allocate memory", memory],
+  ["exit-code exited 1", "ERROR a page: fatal error: out of memory", "Hugo failed: a page: fatal error: out of memory"],
+  ["timeout killed TERM", "", "the build took longer than its 30 s. "],
+  ["timeout exited 0", "", "Hugo ended, and its unit did not: "],
+  ["signal killed KILL", "", "Hugo was ended by the signal KILL: "],
+  ["success killed TERM", "", "Hugo was ended by the signal TERM: "],
+  ["core-dump dumped SEGV", "", "Hugo was ended by the signal SEGV: "],
+  ["resources", "", "the host lacks the resources to start Hugo. "],
+  ["exit-code exited 203", "", "Hugo cannot be started. "],
+  ["exit-code exited 78", "the content folder is missing", "the content folder is missing"],
+  ["exit-code exited 3", "", "Hugo failed: "],
+  ["exit-code exited 255", "write /out/x: no space left on device", "the disk is full. "],
+  ["exit-code exited 1", "ERROR Disk quota exceeded", "the disk is full. "],
+  ["exit-code exited 2", "runtime: pthread_create failed", processes],
+  ["exit-code exited 1", "fork/exec /usr/bin/x: resource temporarily unavailable", processes],
+  ["exit-code exited 1", "Error: POSTCSS: failed to transform: /usr/bin/npx: 0: Cannot fork", processes],
+  ["exit-code exited 1", "Error: spawn /usr/bin/x EAGAIN", processes],
+  ["exit-code exited 1", "sh: fork: retry: Resource temporarily unavailable", processes],
+])("the end %s after %j has the reason: %s", (end, output, words) => {
+  expect(reason(end, `${output}\n`).startsWith(words)).toBe(true);
+});
+
+test.each([
+  ['ERROR 2026/11/23 12:00:00 render: "/source/layouts/a.html:3:5": b', 'render: "/source/layouts/a.html:3:5": b'],
+  ["Error: themes/plain/layouts/a.html:10: bad", "themes/plain/layouts/a.html:10: bad"],
+])("a template is named: %s", (output, said) => {
+  const path = /(themes\/plain\/)?layouts\/a\.html/.exec(output)![0];
+  expect(reason("exit-code exited 1", output)).toBe(`the template ${path} failed: ${said}`);
+});
+
+test.each([
+  [
+    "greeting and totals",
+    "Start building …\nhugo v0.111\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so",
+    "said so",
+  ],
+  ["the first line", `pushgate-generator build=${"0".repeat(32)}\nsaid so`, "said so"],
+  ["the number of errors", "ERROR a\nError: error building site: logged 12 error(s)", "a"],
+  ["the security configuration", "Error: denied: x; the current security configuration is:\n[security]", "denied: x"],
+])("Hugo's words are without %s", (_, output, said) => {
+  expect(reason("exit-code exited 1", output)).toBe(`Hugo failed: ${said}`);
+});
+
+test.each([
+  ["three errors, each once", "x\nERROR a\nERROR a\nERROR b\npanic: c\nfatal d\nafter", "a | b | panic: c"],
+  ["an error that quotes another", "ERROR a: ERROR b", "a: ERROR b"],
+  ["an error that counts others in its middle", "ERROR logged 3 error(s) itself", "logged 3 error(s) itself"],
+  ["else the last three lines", "one\nno ERROR\nsee hugo v0\nno WARN", "no ERROR | see hugo v0 | no WARN"],
+])("Hugo's words are %s", (_, output, said) => {
+  expect(reason("exit-code exited 1", output)).toBe(`Hugo failed: ${said}`);
+});
+
+test("an end of another kind is named with the output, and a limit that the settings lack is left out", () => {
+  expect(reason("watchdog killed ABRT", "last words")).toMatch(/^Hugo's unit ended by watchdog\. .*: last words$/);
+  const { memoryMiB: _, ...others } = limits;
+  expect(reason("oom-kill killed KILL", "", others)).toMatch(/^the build reached its memory limit\. /);
+});
