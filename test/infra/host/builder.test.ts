@@ -52,20 +52,6 @@ describe("exposure", () => {
   ])("systemd rates %s at %i tenths", (name, tenths) => {
     expect(exposure(name, text(name))).toBe(tenths);
   });
-
-  test.each([
-    [units.build("site"), "CapabilityBoundingSet="],
-    [units.build("site"), "NoNewPrivileges=yes"],
-    [units.build("site"), "ProtectSystem=strict"],
-    [units.build("site"), "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX"],
-    [units.generator("site"), "PrivateNetwork=yes"],
-    [units.generator("site"), "RestrictAddressFamilies=none"],
-    [units.generator("site"), "SystemCallFilter=@system-service"],
-  ])("%s without %s is more exposed", (name, line) => {
-    const unit = text(name);
-    expect(unit).toContain(`\n${line}\n`);
-    expect(exposure(name, unit.replace(`\n${line}\n`, "\n"))).toBeGreaterThan(exposure(name, unit));
-  });
 });
 
 describe("units", () => {
@@ -80,7 +66,7 @@ describe("units", () => {
     [paths.spool, paths.requests, paths.rootRequests, paths.sites].map(of).join(" ");
   const hugo = { site: units.generator("site"), docs: units.generator("docs") };
   const mounts = "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source";
-  const begins = (id: string) => `echo "pushgate-generator build=${id}"`;
+  const begins = 'echo "pushgate-generator build=$$INVOCATION_ID"';
   const flags = "--minify --noBuildLock --noChmod --noTimes";
   const build = '"HUGO_ENABLEGITINFO=false"\n"HUGO_ENVIRONMENT=production"\n"HUGO_RESOURCEDIR=/cache/resources"';
   const closed = '"HUGO_SECURITY_EXEC_ALLOW=none"\n"HUGO_SECURITY_HTTP_URLS=none"';
@@ -100,18 +86,11 @@ describe("units", () => {
     [hugo.docs, "SupplementaryGroups", "docs"],
     [hugo.site, "PrivateNetwork", "yes"],
     [hugo.docs, "PrivateNetwork", ""],
-    [hugo.docs, "WorkingDirectory", "/source/docs"],
     // Root reports to the builder how a build ended. A fault in the configuration is reported by the build.
-    [
-      hugo.site,
-      "ExecStartPre",
-      `... ${begins("$$INVOCATION_ID")}; "$$@"; echo "pushgate-generator begins"' sh ${mounts}`,
-    ],
-    [hugo.docs, "ExecStartPre", `/bin/${begins("${" + "INVOCATION_ID}")}`],
+    [hugo.site, "ExecStartPre", `... ${begins}; "$$@"; echo "pushgate-generator begins"' sh ${mounts}`],
     [hugo.site, "ExecStart", `/usr/bin/hugo ${flags} --source /source --destination /out --cacheDir /cache`],
     [hugo.docs, "ExecStart", " ... /generator-content run /content-of-docs /opt ... --contentDir /content ... "],
     [units.content("docs"), "ExecStart", ` ... ${values(text(hugo.docs), "RootDirectory")}/content-of-docs`],
-    [units.content("site"), "ExecStart", ""],
     [hugo.docs, "Wants|After", `${units.content("docs")}\n${units.content("docs")}`],
     [hugo.docs, "MemoryMax|LimitDATA|CPUQuota|TasksMax|LimitNPROC|RuntimeMaxSec", "600s\n100%\n256M\n256\n512M\n256"],
     // Policies are closed unless the configuration opens them, and reach Hugo as they are written.
@@ -120,14 +99,11 @@ describe("units", () => {
     // Only the builder may connect, to start a build and to have it killed.
     [units.generatorSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
     [units.stopSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
-    [units.stopSocket("site"), "ListenStream", `${paths.generator}/site.sock.stop`],
     [units.stop("site"), "ExecStart", `... "pushgate-generator-site@*.service" ... find ${work} -mindepth 1 ... `],
     // The build writes its own folders, and sees none of another site, and no home.
     [units.build("site"), "ReadWritePaths", foldersIn((folder) => `${folder}/site`)],
     [units.build("site"), "BindPaths", foldersIn((folder) => `${folder}/site`)],
     [units.build("site"), "TemporaryFileSystem", foldersIn((folder) => `${folder}:ro`)],
-    [units.build("docs"), "BindPaths", `${foldersIn((folder) => `${folder}/docs`)}\n${paths.reports}/docs`],
-    [units.build("docs"), "TemporaryFileSystem", ` ... \n${paths.reports}:ro`],
     [units.build("docs"), "ProtectHome", "yes"],
     [units.build("docs"), "BindReadOnlyPaths|ExecStartPre|ExecStartPost|KillMode", ""],
     [units.build("docs"), "MemoryMax|LimitDATA|LimitFSIZE|TasksMax", "512M\n256\n1024M\n8192M"],
@@ -137,8 +113,6 @@ describe("units", () => {
       "ExecStopPost",
       ` ... ${paths.builder} ended ... exited69) ${paths.lib}/egress ... -docs@*.service ... `,
     ],
-    [units.build("docs"), "Wants", ` ... \n${units.agent("docs")}`],
-    [units.build("site"), "Wants", ` ... ${units.stopSocket("site")} ... `],
     // The reporter's network is limited before it starts, and it sees neither clone, content nor spool.
     [units.report("docs"), "ExecStartPre", `+${paths.lib}/egress`],
     [units.report("docs"), "InaccessiblePaths", ` ... -${paths.sites} -${paths.spool} ... `],
@@ -147,7 +121,6 @@ describe("units", () => {
     [units.reportPath("docs"), "DirectoryNotEmpty|PathChanged|PathModified", `${paths.reports}/docs`],
     [units.buildPath("site"), "PathChanged|PathModified|PathExists|Unit", ""],
     [units.scheduleTimer("docs"), "OnCalendar|Persistent", "yes\nMon..Fri 06:00"],
-    [units.scheduleTimer("site"), "OnCalendar", ""],
     // The tick's unit needs no capability, and enters only the folder of root's requests.
     [units.reconcile("docs"), "CapabilityBoundingSet", ""],
     [units.reconcile("docs"), "ReadWritePaths", paths.rootRequests],
@@ -173,13 +146,6 @@ describe("units", () => {
     ]);
   });
 
-  test("one unit of a site runs the builder", () => {
-    const names = layer.files
-      .filter(({ text }) => values(text, "ExecStart").some((line) => line.includes(paths.builder)))
-      .map(({ path }) => path.split("/").at(-1));
-    expect(names).toEqual([units.build()]);
-  });
-
   test("each unit is part of its site's target, which alone is enabled", () => {
     const services = [units.build, units.agent, units.report, units.reconcile, units.schedule];
     for (const unit of [...always, units.scheduleTimer, units.reportPath, ...services])
@@ -188,33 +154,23 @@ describe("units", () => {
     expect(installed).toEqual([`${paths.units}/${units.site()}`]);
   });
 
-  test("a schedule's unit requests a build as the tick's does", () => {
-    const [tick, schedule] = [text(units.reconcile("docs")), text(units.schedule("docs"))];
-    const asTick = schedule.replaceAll("/.schedule-docs", "/.tick-docs").replace("/docs/schedule'", "/docs/tick'");
-    const described = /^Description=(.*)$/m;
-    expect(asTick.replace(described, "")).toBe(tick.replace(described, ""));
-    expect([tick, schedule].map((unit) => described.exec(unit)![1])).toEqual([
-      expect.stringContaining("a comparison of docs with its repository"),
-      expect.stringContaining("a build of docs although no commit is new"),
-    ]);
-  });
-
   test.each([units.build, units.agent, units.report])("without its drop-in a unit has no account", (unit) => {
     const users = values(text(unit("docs")), "User");
     expect(users).toEqual(["pushgate-no-account", expect.stringMatching(/^pushgate-(build|report)-docs$/)]);
     expect(values(text(unit("other")), "User")).toEqual(["pushgate-no-account"]);
   });
 
-  test.each([
-    ["site", "docs"],
-    ["docs", "site"],
-  ] as const)("units and folders of %s belong to its own accounts", (name, other) => {
-    const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
-    const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
-    const reporter = name === "docs" ? [reporterUser(name)] : [];
-    expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
-    const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
-    expect(lines.join("\n")).not.toContain(builderUser(other));
+  test("units and folders of a site belong to its own accounts", () => {
+    for (const [name, other, ...reporter] of [
+      ["site", "docs"],
+      ["docs", "site", reporterUser("docs")],
+    ] as const) {
+      const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
+      const users = own.flatMap(({ text }) => values(text, "User|SocketUser"));
+      expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
+      const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
+      expect(lines.join("\n")).not.toContain(builderUser(other));
+    }
   });
 
   test("a part of a site that is not configured has no file, folder, group or program", () => {
@@ -261,16 +217,6 @@ describe("folders", () => {
     for (const folder of ["", "/site", "/docs"])
       expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
   });
-
-  test("facts hold the folders of all sites, and those of each, with mode and owner", () => {
-    const facts = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
-    expect(facts.map(({ name }) => name.replace("the builder's folders", ""))).toEqual(["", " of site", " of docs"]);
-    for (const { read, want } of facts) {
-      const lines = want.split("\n");
-      expect(read).toBe(`modes ${lines.map((line) => line.split(" ")[0]).join(" ")}`);
-      for (const line of lines) expect(line).toMatch(/^\/(run|var)\/\S+ 1?7[0-7]{2} [a-z-]+:[a-z-]+$/);
-    }
-  });
 });
 
 describe("the layer", () => {
@@ -311,16 +257,10 @@ describe("the layer", () => {
 describe("settings", () => {
   const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
 
-  test("of a site at the top of a repository over https have no folder, key or report", () => {
+  test("have folder, key, content and reports of a site that has them, and paths below its folder, but .gitmodules", () => {
     for (const key of ["content", "folder", "knownHosts", "agent", "reports"]) expect(plain).not.toHaveProperty(key);
-    expect(plain).toMatchObject({
-      hook: "site",
-      paths: expect.arrayContaining([".gitmodules", "layouts/"]),
-      generator: { socket: `${paths.generator}/site.sock`, result: `${paths.generator}/results/site/last` },
-    });
-  });
-
-  test("of a site in a folder have the paths below it, but .gitmodules", () => {
+    expect(plain!.generator).toMatchObject({ socket: `${paths.generator}/site.sock` });
+    expect(plain!.paths).toEqual(expect.arrayContaining([".gitmodules", "layouts/"]));
     expect(docs!.paths.filter((path) => !path.startsWith("docs/"))).toEqual([".gitmodules"]);
     expect(docs).toMatchObject({
       ...{ folder: "docs", content: "/home/docs/content", submodules: false },
