@@ -77,9 +77,7 @@ describe("a reload succeeds", () => {
 
   test("not where the master keeps the former configuration, which only the wait for new workers shows", () => {
     const next = main("server { nonsense on; }");
-    const found = reloaded(next);
-    expect(found).toMatchObject(failed);
-    expect(found.stderr).toContain('unknown directive "nonsense"');
+    expect(reloaded(next)).toMatchObject(failed);
     const trusting = script.replace(/reload\(\) \{[\s\S]*?\n\}/, 'reload() {\n  systemctl reload "$service"\n}');
     expect(reloaded(next, trusting).stdout).toBe("reload: 0");
   });
