@@ -196,15 +196,6 @@ describe("the configuration", () => {
       [changed(site, { repository: ssh }, { notify: "https://chat.example.org:8443/x" })],
       "8443",
     ],
-    [
-      "both",
-      "report_ports",
-      [changed(site, { repository: https, ...status }, { notify: "https://chat.example.org/x" })],
-      "443, 3000",
-    ],
-    ["each builder", "builders", [site, docs], "pushgate-build-site pushgate-build-docs"],
-    ["each generator", "generators", [site, docs], "pushgate-generator-site pushgate-generator-docs"],
-    ["the reporter that there is", "reporters", [site, docs], "pushgate-report-docs"],
   ])("has %s", (_, name, hooks, value) => {
     expect(listed(name, ...hooks)).toBe(value);
   });

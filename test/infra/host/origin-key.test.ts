@@ -28,13 +28,6 @@ const fact = factOf(layer);
 const readCsr = factOf(csrQuestion(exampleHost));
 const fresh = `rm -rf ${root.at("/etc")}; mkdir -p ${root.at("/etc")}`;
 
-test("the probe's question for the request declares nothing", () => {
-  expect(csrQuestion(exampleHost)).toEqual({
-    ...{ name: "request", files: [], owns: [], script: layer.script },
-    facts: [{ name: "certificate request", read: "request" }],
-  });
-});
-
 test("each certificate is one file that ends in one line end, whether its PEM has it or not", () => {
   for (const pem of ["PEM", "PEM\n"])
     for (const { files } of [originCertificateLayer(served, exampleHost, pem), clientCaLayer(pem)])
