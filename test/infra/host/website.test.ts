@@ -1,7 +1,7 @@
 /** A published site in a real nginx: requests of visitors through Cloudflare, and of other peers. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { canaryPath } from "../../../infra/contract.ts";
