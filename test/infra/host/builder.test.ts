@@ -94,11 +94,14 @@ describe("units", () => {
     // Only the builder may connect, to start a build and to have it killed.
     [units.generatorSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
     [units.stopSocket("site"), "SocketUser|SocketMode", `${builderUser("site")}\n0600`],
+    [units.stopSocket("site"), "ListenStream", `${paths.generator}/site.sock.stop`],
     [units.stop("site"), "ExecStart", `... "pushgate-generator-site@*.service" ... find ${work} -mindepth 1 ... `],
     // The build writes its own folders, and sees none of another site, and no home.
     [units.build("site"), "ReadWritePaths", foldersIn((folder) => `${folder}/site`)],
     [units.build("site"), "BindPaths", foldersIn((folder) => `${folder}/site`)],
     [units.build("site"), "TemporaryFileSystem", foldersIn((folder) => `${folder}:ro`)],
+    [units.build("docs"), "BindPaths", `${foldersIn((folder) => `${folder}/docs`)}\n${paths.reports}/docs`],
+    [units.build("docs"), "TemporaryFileSystem", ` ... \n${paths.reports}:ro`],
     [units.build("docs"), "ProtectHome", "yes"],
     [units.build("docs"), "BindReadOnlyPaths|ExecStartPre|ExecStartPost|KillMode", ""],
     [units.build("docs"), "MemoryMax|LimitDATA|LimitFSIZE|TasksMax", "512M\n256\n1024M\n8192M"],
@@ -108,6 +111,8 @@ describe("units", () => {
       "ExecStopPost",
       ` ... ${paths.builder} ended ... exited69) ${paths.lib}/egress ... -docs@*.service ... `,
     ],
+    [units.build("docs"), "Wants", ` ... \n${units.agent("docs")}`],
+    [units.build("site"), "Wants", ` ... ${units.stopSocket("site")} ... `],
     // The reporter's network is limited before it starts, and it sees neither clone, content nor spool.
     [units.report("docs"), "ExecStartPre", `+${paths.lib}/egress`],
     [units.report("docs"), "InaccessiblePaths", ` ... -${paths.sites} -${paths.spool} ... `],
@@ -210,6 +215,12 @@ describe("folders", () => {
 });
 
 describe("the layer", () => {
+  test("its facts hold the folders of all sites, and those of each, with mode and owner", () => {
+    const facts = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
+    expect(facts.map(({ name }) => name.slice("the builder's folders".length))).toEqual(["", " of site", " of docs"]);
+    for (const { want } of facts) expect(want).toMatch(/^(\/(run|var)\/\S+ 1?7[0-7]{2} [a-z-]+:[a-z-]+(\n|$))+$/);
+  });
+
   test("its script knows which hooks have a site, a schedule, and results that leave the host", () => {
     const value = (name: string) => new RegExp(`^${name}='([^']*)'$`, "m").exec(layer.script!)?.[1];
     const names = ["hooks", "built", "scheduled", "reported", "writers"];

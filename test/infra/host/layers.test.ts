@@ -42,16 +42,12 @@ describe.each([
     }
   });
 
-  // golden.test.ts has that they own each file.
-  test("own the drop-ins of their units alone", () => {
+  test("own each of their files, and the drop-ins of their units alone", () => {
     for (const { name, files, owns } of layers) {
-      const units = files.filter(({ path }) => /system\/[^/]+\.(service|socket|timer|path|slice)$/.test(path));
-      for (const { path } of units)
-        expect([name, path, owns.some((glob) => matchesGlob(`${path}.d/manual.conf`, glob))]).toEqual([
-          name,
-          path,
-          true,
-        ]);
+      const own = files.map(({ path }) => path);
+      const units = own.filter((path) => /system\/[^/]+\.(service|socket|timer|path|slice)$/.test(path));
+      for (const path of [...own, ...units.map((path) => `${path}.d/manual.conf`)])
+        expect([name, path, owns.some((glob) => matchesGlob(path, glob))]).toEqual([name, path, true]);
       for (const glob of owns.filter((one) => one.endsWith(".d/*.conf")))
         expect(glob).toMatch(
           /(\.(service|socket|timer|path|slice)|\/pushgate-[\w*-]*\*|pushgate-\.\*|pushgate-\*@\*)\.d\/\*\.conf$/,
