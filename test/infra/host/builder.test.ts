@@ -1,5 +1,4 @@
 /** What a site's configuration becomes: settings, units as systemd reads them, folders, facts. Host suites run them. */
-import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
@@ -20,10 +19,6 @@ const changed = (change: Partial<Site>, more: Partial<Hook> = {}): Settings => (
   ...rebuilt,
   hooks: [plainHook, { ...docsHook, ...more, site: { ...site, ...change } }],
 });
-const without = (key: keyof Site): Settings => {
-  const { [key]: _, ...rest } = site;
-  return { ...rebuilt, hooks: [plainHook, { ...docsHook, site: rest as Site }] };
-};
 const filesOf = (settings: Settings) => builderLayer(settings, exampleHost).files;
 const endingIn = (end: string, files = layer.files) => files.find(({ path }) => path.endsWith(end))!.text;
 const hugoOf = (settings: Settings) => endingIn(units.generator("docs"), filesOf(settings));
@@ -52,20 +47,6 @@ describe("exposure", () => {
   ])("systemd rates %s at %i tenths", (name, tenths) => {
     expect(exposure(name, text(name))).toBe(tenths);
   });
-
-  test.each([
-    [units.build("site"), "CapabilityBoundingSet="],
-    [units.build("site"), "NoNewPrivileges=yes"],
-    [units.build("site"), "ProtectSystem=strict"],
-    [units.build("site"), "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX"],
-    [units.generator("site"), "PrivateNetwork=yes"],
-    [units.generator("site"), "RestrictAddressFamilies=none"],
-    [units.generator("site"), "SystemCallFilter=@system-service"],
-  ])("%s without %s is more exposed", (name, line) => {
-    const unit = text(name);
-    expect(unit).toContain(`\n${line}\n`);
-    expect(exposure(name, unit.replace(`\n${line}\n`, "\n"))).toBeGreaterThan(exposure(name, unit));
-  });
 });
 
 describe("units", () => {
@@ -80,7 +61,7 @@ describe("units", () => {
     [paths.spool, paths.requests, paths.rootRequests, paths.sites].map(of).join(" ");
   const hugo = { site: units.generator("site"), docs: units.generator("docs") };
   const mounts = "/usr/bin/env HUGO_PUBLISHDIR=/out HUGO_CACHEDIR=/cache /usr/bin/hugo config mounts --source /source";
-  const begins = (id: string) => `echo "pushgate-generator build=${id}"`;
+  const begins = 'echo "pushgate-generator build=$$INVOCATION_ID"';
   const flags = "--minify --noBuildLock --noChmod --noTimes";
   const build = '"HUGO_ENABLEGITINFO=false"\n"HUGO_ENVIRONMENT=production"\n"HUGO_RESOURCEDIR=/cache/resources"';
   const closed = '"HUGO_SECURITY_EXEC_ALLOW=none"\n"HUGO_SECURITY_HTTP_URLS=none"';
@@ -100,18 +81,11 @@ describe("units", () => {
     [hugo.docs, "SupplementaryGroups", "docs"],
     [hugo.site, "PrivateNetwork", "yes"],
     [hugo.docs, "PrivateNetwork", ""],
-    [hugo.docs, "WorkingDirectory", "/source/docs"],
     // Root reports to the builder how a build ended. A fault in the configuration is reported by the build.
-    [
-      hugo.site,
-      "ExecStartPre",
-      `... ${begins("$$INVOCATION_ID")}; "$$@"; echo "pushgate-generator begins"' sh ${mounts}`,
-    ],
-    [hugo.docs, "ExecStartPre", `/bin/${begins("${" + "INVOCATION_ID}")}`],
+    [hugo.site, "ExecStartPre", `... ${begins}; "$$@"; echo "pushgate-generator begins"' sh ${mounts}`],
     [hugo.site, "ExecStart", `/usr/bin/hugo ${flags} --source /source --destination /out --cacheDir /cache`],
     [hugo.docs, "ExecStart", " ... /generator-content run /content-of-docs /opt ... --contentDir /content ... "],
     [units.content("docs"), "ExecStart", ` ... ${values(text(hugo.docs), "RootDirectory")}/content-of-docs`],
-    [units.content("site"), "ExecStart", ""],
     [hugo.docs, "Wants|After", `${units.content("docs")}\n${units.content("docs")}`],
     [hugo.docs, "MemoryMax|LimitDATA|CPUQuota|TasksMax|LimitNPROC|RuntimeMaxSec", "600s\n100%\n256M\n256\n512M\n256"],
     // Policies are closed unless the configuration opens them, and reach Hugo as they are written.
@@ -147,7 +121,6 @@ describe("units", () => {
     [units.reportPath("docs"), "DirectoryNotEmpty|PathChanged|PathModified", `${paths.reports}/docs`],
     [units.buildPath("site"), "PathChanged|PathModified|PathExists|Unit", ""],
     [units.scheduleTimer("docs"), "OnCalendar|Persistent", "yes\nMon..Fri 06:00"],
-    [units.scheduleTimer("site"), "OnCalendar", ""],
     // The tick's unit needs no capability, and enters only the folder of root's requests.
     [units.reconcile("docs"), "CapabilityBoundingSet", ""],
     [units.reconcile("docs"), "ReadWritePaths", paths.rootRequests],
@@ -173,13 +146,6 @@ describe("units", () => {
     ]);
   });
 
-  test("one unit of a site runs the builder", () => {
-    const names = layer.files
-      .filter(({ text }) => values(text, "ExecStart").some((line) => line.includes(paths.builder)))
-      .map(({ path }) => path.split("/").at(-1));
-    expect(names).toEqual([units.build()]);
-  });
-
   test("each unit is part of its site's target, which alone is enabled", () => {
     const services = [units.build, units.agent, units.report, units.reconcile, units.schedule];
     for (const unit of [...always, units.scheduleTimer, units.reportPath, ...services])
@@ -188,33 +154,23 @@ describe("units", () => {
     expect(installed).toEqual([`${paths.units}/${units.site()}`]);
   });
 
-  test("a schedule's unit requests a build as the tick's does", () => {
-    const [tick, schedule] = [text(units.reconcile("docs")), text(units.schedule("docs"))];
-    const asTick = schedule.replaceAll("/.schedule-docs", "/.tick-docs").replace("/docs/schedule'", "/docs/tick'");
-    const described = /^Description=(.*)$/m;
-    expect(asTick.replace(described, "")).toBe(tick.replace(described, ""));
-    expect([tick, schedule].map((unit) => described.exec(unit)![1])).toEqual([
-      expect.stringContaining("a comparison of docs with its repository"),
-      expect.stringContaining("a build of docs although no commit is new"),
-    ]);
-  });
-
   test.each([units.build, units.agent, units.report])("without its drop-in a unit has no account", (unit) => {
     const users = values(text(unit("docs")), "User");
     expect(users).toEqual(["pushgate-no-account", expect.stringMatching(/^pushgate-(build|report)-docs$/)]);
     expect(values(text(unit("other")), "User")).toEqual(["pushgate-no-account"]);
   });
 
-  test.each([
-    ["site", "docs"],
-    ["docs", "site"],
-  ] as const)("units and folders of %s belong to its own accounts", (name, other) => {
-    const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
-    const users = own.flatMap(({ text }) => [...values(text, "User"), ...values(text, "SocketUser")]);
-    const reporter = name === "docs" ? [reporterUser(name)] : [];
-    expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
-    const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
-    expect(lines.join("\n")).not.toContain(builderUser(other));
+  test("units and folders of a site belong to its own accounts", () => {
+    for (const [name, other, ...reporter] of [
+      ["site", "docs"],
+      ["docs", "site", reporterUser("docs")],
+    ] as const) {
+      const own = layer.files.filter(({ path }) => new RegExp(`[-@]${name}[.@]`).test(path));
+      const users = own.flatMap(({ text }) => values(text, "User|SocketUser"));
+      expect(new Set(users)).toEqual(new Set([builderUser(name), generatorUser(name), ...reporter]));
+      const lines = folders.split("\n").filter((line) => line.includes(`/${name}`));
+      expect(lines.join("\n")).not.toContain(builderUser(other));
+    }
   });
 
   test("a part of a site that is not configured has no file, folder, group or program", () => {
@@ -226,25 +182,20 @@ describe("units", () => {
     expect([common(alone), common(layer)].map((want) => want.includes("reports"))).toEqual([false, true]);
     for (const { want } of [...alone.facts, ...layer.facts]) expect(want).not.toContain("undefined");
     expect(unitText(alone.files, hugo.site)).not.toMatch(/generator-content|pushgate-content|contentDir/);
-    expect(values(hugoOf(without("writers")), "SupplementaryGroups")).toEqual([]);
-    expect(values(hugoOf(without("content")), "SupplementaryGroups")).toEqual([]);
+    for (const key of ["writers", "content"])
+      expect(values(hugoOf(changed({ [key]: undefined })), "SupplementaryGroups")).toEqual([]);
     const quiet = changed({ notify: undefined } as object, { setsStatus: undefined } as object);
     expect(filesOf(quiet).filter(({ path }) => /report.*docs/.test(path))).toEqual([]);
   });
 
-  test("each of a git host's keys is a line, and each program begins with its shell", () => {
+  test("each of a git host's keys is a line", () => {
     const files = filesOf(changed({ knownHosts: ["a ssh-ed25519 A", "a ssh-rsa B"] }));
     expect(endingIn("docs.known_hosts", files)).toBe("a ssh-ed25519 A\na ssh-rsa B\n");
-    const program = endingIn("/generator-content");
-    expect(program).toMatch(/^#!\/bin\/sh\n#/);
-    for (const script of ["host/others.sh", "host/builder/content.sh"])
-      expect(program).toContain(readFileSync(new URL(`../../../infra/${script}`, import.meta.url), "utf8"));
   });
 
   test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {
-    const unit = hugoOf(
-      changed({ content: "/home/@user@/content", hugo: { ...site.hugo, http: ["^https://api/%20$"] } }),
-    );
+    const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
+    const unit = hugoOf(changed({ content: "/home/@user@/content", hugo }));
     expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=[\\"^https://api/%%20$\\"]"');
     expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
   });
@@ -261,19 +212,15 @@ describe("folders", () => {
     for (const folder of ["", "/site", "/docs"])
       expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
   });
-
-  test("facts hold the folders of all sites, and those of each, with mode and owner", () => {
-    const facts = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
-    expect(facts.map(({ name }) => name.replace("the builder's folders", ""))).toEqual(["", " of site", " of docs"]);
-    for (const { read, want } of facts) {
-      const lines = want.split("\n");
-      expect(read).toBe(`modes ${lines.map((line) => line.split(" ")[0]).join(" ")}`);
-      for (const line of lines) expect(line).toMatch(/^\/(run|var)\/\S+ 1?7[0-7]{2} [a-z-]+:[a-z-]+$/);
-    }
-  });
 });
 
 describe("the layer", () => {
+  test("its facts hold the folders of all sites, and those of each, with mode and owner", () => {
+    const facts = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
+    expect(facts.map(({ name }) => name.slice("the builder's folders".length))).toEqual(["", " of site", " of docs"]);
+    for (const { want } of facts) expect(want).toMatch(/^(\/(run|var)\/\S+ 1?7[0-7]{2} [a-z-]+:[a-z-]+(\n|$))+$/);
+  });
+
   test("its script knows which hooks have a site, a schedule, and results that leave the host", () => {
     const value = (name: string) => new RegExp(`^${name}='([^']*)'$`, "m").exec(layer.script!)?.[1];
     const names = ["hooks", "built", "scheduled", "reported", "writers"];
@@ -311,16 +258,10 @@ describe("the layer", () => {
 describe("settings", () => {
   const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
 
-  test("of a site at the top of a repository over https have no folder, key or report", () => {
+  test("have folder, key, content and reports of a site that has them, and paths below its folder, but .gitmodules", () => {
     for (const key of ["content", "folder", "knownHosts", "agent", "reports"]) expect(plain).not.toHaveProperty(key);
-    expect(plain).toMatchObject({
-      hook: "site",
-      paths: expect.arrayContaining([".gitmodules", "layouts/"]),
-      generator: { socket: `${paths.generator}/site.sock`, result: `${paths.generator}/results/site/last` },
-    });
-  });
-
-  test("of a site in a folder have the paths below it, but .gitmodules", () => {
+    expect(plain!.generator).toMatchObject({ socket: `${paths.generator}/site.sock` });
+    expect(plain!.paths).toEqual(expect.arrayContaining([".gitmodules", "layouts/"]));
     expect(docs!.paths.filter((path) => !path.startsWith("docs/"))).toEqual([".gitmodules"]);
     expect(docs).toMatchObject({
       ...{ folder: "docs", content: "/home/docs/content", submodules: false },

@@ -39,18 +39,6 @@ test("on a bare host each layer has a line with packages, accounts, ports or uni
   ]);
 });
 
-test("the line of nginx's layer names each site that it serves", () => {
-  const hooks = ["www", "blog"].map((name) => {
-    const { site, ...hook } = served.hooks[0]!;
-    return { ...hook, name, site: { ...site!, hostname: `${name}.example.org` } };
-  });
-  const text = lines({ ...served, hooks })!.join("\n");
-  expect(text).toContain(" for hooks and www.example.org and blog.example.org; ");
-  expect(text).toContain("installs the units that build www, blog");
-  // Both are of one git host.
-  expect(text).toContain(" on loopback (9461)");
-});
-
 test("without a site the builder's layers have no line, nor has a layer that the host has", () => {
   const named = (settings: Settings, ...had: string[]) =>
     lines(settings, ...had)?.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);

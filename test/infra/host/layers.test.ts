@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { clientCaPath, paths } from "../../../infra/host/paths.ts";
-import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
+import { exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 import { missing, verifyUnits } from "./namespace.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
@@ -12,7 +12,6 @@ import { missing, verifyUnits } from "./namespace.ts";
 const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled"];
 
 describe.each([
-  ["without a site", example],
   ["with a served site", served],
   ["with two sites and every option", rebuilt],
 ] as const)("the layers of a host %s", (_, settings) => {
@@ -45,10 +44,9 @@ describe.each([
 
   test("own each of their files, and the drop-ins of their units alone", () => {
     for (const { name, files, owns } of layers) {
-      const units = files
-        .map(({ path }) => path)
-        .filter((path) => /system\/[^/]+\.(service|socket|timer|path|slice)$/.test(path));
-      for (const path of [...files.map(({ path }) => path), ...units.map((path) => `${path}.d/manual.conf`)])
+      const own = files.map(({ path }) => path);
+      const units = own.filter((path) => /system\/[^/]+\.(service|socket|timer|path|slice)$/.test(path));
+      for (const path of [...own, ...units.map((path) => `${path}.d/manual.conf`)])
         expect([name, path, owns.some((glob) => matchesGlob(path, glob))]).toEqual([name, path, true]);
       for (const glob of owns.filter((one) => one.endsWith(".d/*.conf")))
         expect(glob).toMatch(
@@ -118,14 +116,4 @@ describe.each([
       for (const [step, called] of Object.entries({ activate, reactivate, retire }))
         if (script.includes(`\n${step}() {`)) expect(called, name).toBe(step);
   });
-});
-
-test("the programs of builder and reporter have their bundle's hash, and leave where no hook has a site or a report", () => {
-  const programs = { receiver: { sha256: "a".repeat(64) }, builder: { sha256: "b".repeat(64) } };
-  const layers = hostLayers(rebuilt, exampleHost, { ...made, programs });
-  expect(layers["builder-program"].script).toContain(`sha256='${programs.builder.sha256}'`);
-  const { receiver } = programs;
-  expect(hostLayers(example, exampleHost, { ...made, programs: { receiver } })["builder-program"].present).toBe(false);
-  const present = (settings: typeof rebuilt) => hostLayers(settings, exampleHost, made)["reporter-program"].present;
-  expect([present(rebuilt), present(served)]).toEqual([undefined, false]);
 });

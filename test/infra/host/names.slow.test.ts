@@ -38,8 +38,8 @@ const configOf = (hooks: readonly object[]): Config =>
 /** Words that one of the programs, or JavaScript, reads as its own somewhere. */
 const otherWords = `default include hostnames volatile if map geo server location return set proxy ranges delete
   constructor secure published index drop accept table chain counter element elements inet ip ip6 tcp jump goto flush add
-  rule meta mark log limit set4 lists receiver github gitlab bitbucket build hugo reconcile guard firewall a b a-b b-c 1 00
-  127 ${"1".repeat(32)}`.split(/\s+/);
+  rule meta mark log limit set4 lists receiver github build hugo reconcile guard firewall a b a-b 1 00 127
+  ${"1".repeat(32)}`.split(/\s+/);
 const wordsOfSystemd =
   `root user system init dbus template service socket slice path timer mount target scope swap device
   install unit a-b-c 0 xn--p1ai ${"x".repeat(32)} a${"-".repeat(30)}b`.split(/\s+/);
@@ -126,14 +126,10 @@ test("no pattern of one hook matches a unit or a path of another", () => {
 
 test("a name that JavaScript's objects have, too, is a hook like any other", () => {
   for (const name of ["constructor", "secure"]) {
-    const config = (stackFile: string) => () =>
-      parseSettings(
-        stackConfig({ "pushgate:hooks": [hook(name, 1)], "pushgate:secrets": { [name]: secrets.site } }),
-        () => true,
-        stackFile,
-      );
-    const file = (current: string) => `config:\n  pushgate:secrets:\n    ${name}:\n      current: ${current}\n`;
-    expect(config(file("{ secure: v1:abc }"))().secrets[name]).toHaveLength(2);
-    expect(config(file("plain"))).toThrow(`secrets.${name}.current is plain text beside encrypted secrets`);
+    const config = stackConfig({ "pushgate:hooks": [hook(name, 1)], "pushgate:secrets": { [name]: secrets.site } });
+    const read = (current: string) =>
+      parseSettings(config, () => true, `config:\n  pushgate:secrets:\n    ${name}:\n      current: ${current}\n`);
+    expect(read("{ secure: v1:abc }").secrets[name]).toHaveLength(2);
+    expect(() => read("plain")).toThrow(`secrets.${name}.current is plain text beside encrypted secrets`);
   }
 });

@@ -45,6 +45,9 @@ export function needs(...tools: readonly Tool[]): void {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 }
 
+/** Shell: listens, or tries connections; see connect.pl. */
+export const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
+
 export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
 /** `sh -e` in new namespaces; `extra` goes before the PATH. The namespace's end kills its processes. */

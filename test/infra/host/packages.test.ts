@@ -22,28 +22,21 @@ const disabled = "systemctl --quiet disable --no-reload --now nginx.service";
 /** Runs one apply. `apt`: the shell that the fake apt-get runs for `install`, after it has noted the call. */
 function apply(before: readonly string[], apt = "true"): Ran {
   root.write("installed", before.map((name) => `${name}\n`).join(""));
-  root.write(
-    "bin/dpkg-query",
-    `#!/bin/sh\nfor name; do ! grep -qx -- "$name" ${root.at("installed")} || echo "installed $name"; done\n`,
-    0o755,
-  );
-  root.write(
-    "bin/apt-get",
-    `#!/bin/sh
-echo "$*" >>${root.at("calls")}
+  const program = (name: string, text: string) => root.write(`bin/${name}`, `#!/bin/sh\n${text}\n`, 0o755);
+  program("dpkg-query", `for name; do ! grep -qx -- "$name" ${root.at("installed")} || echo "installed $name"; done`);
+  program(
+    "apt-get",
+    `echo "$*" >>${root.at("calls")}
 case " $* " in
   *' install '*)
     [ ! -x ${root.at(shim)} ] || { code=0; ${root.at(shim)} || code=$?; echo "services may start: $code" >>${root.at("calls")}; }
     ${apt} ;;
-esac
-`,
-    0o755,
+esac`,
   );
-  root.write("bin/systemctl", `#!/bin/sh\necho "systemctl $*" >>${root.at("calls")}\n`, 0o755);
+  program("systemctl", `echo "systemctl $*" >>${root.at("calls")}`);
   root.write("usr/sbin/kept", "");
-  return inNamespace(`sh -ec ${quote(activate())}`, root.at("bin"));
+  return inNamespace(`sh -ec ${quote(root.moved(`${layer.script}\n${layer.activate}`, shim))}`, root.at("bin"));
 }
-const activate = () => root.moved(`${layer.script}\n${layer.activate}`, shim);
 const calls = () => (existsSync(root.at("calls")) ? readFileSync(root.at("calls"), "utf8") : "");
 const unpackNginx = () => `echo nginx >>${root.at("installed")}`;
 

@@ -75,8 +75,6 @@ describe("in a unit", () => {
       names.map((name) => `ExecStart=/bin/true\nBindReadOnlyPaths=${unitWord(name.slice(1))}:/content`),
     );
     expect(names.filter((name) => !mounted.includes(`path is not absolute, ignoring: ${name.slice(1)}\n`))).toEqual([]);
-    const unquoted = report(["ExecStart=/bin/true\nBindReadOnlyPaths=nowhere/a:b%n:/content"]);
-    expect(unquoted).not.toContain("nowhere/a:b%n");
     expect(report(["ExecStart=/nowhere/a%nb"])).toContain("Command /nowhere/as0.serviceb is not executable");
     for (const name of ["/a\nb", "/a\tb", "/a$b", "/a\u007f"])
       expect(() => unitWord(name)).toThrow("cannot be written into a unit");

@@ -77,9 +77,7 @@ describe("a reload succeeds", () => {
 
   test("not where the master keeps the former configuration, which only the wait for new workers shows", () => {
     const next = main("server { nonsense on; }");
-    const found = reloaded(next);
-    expect(found).toMatchObject(failed);
-    expect(found.stderr).toContain('unknown directive "nonsense"');
+    expect(reloaded(next)).toMatchObject(failed);
     const trusting = script.replace(/reload\(\) \{[\s\S]*?\n\}/, 'reload() {\n  systemctl reload "$service"\n}');
     expect(reloaded(next, trusting).stdout).toBe("reload: 0");
   });
@@ -147,14 +145,8 @@ find . ! -name before | sort | diff before - || :`,
 describe("the units", () => {
   const file = (name: string) => layer.files.find(({ path }) => path.endsWith(`/${name}`))!.text;
 
-  test("exposure is at most 1.3, and each of these lines counts", () => {
-    const text = file(units.nginx);
-    expect(exposure(units.nginx, text)).toBeLessThanOrEqual(13);
-    for (const line of [
-      ...["User=pushgate-nginx", "IPAddressDeny=any", "RestrictAddressFamilies=AF_INET AF_INET6"],
-      ...["ProtectSystem=strict", "NoNewPrivileges=yes", "SystemCallFilter=@system-service"],
-    ])
-      expect(exposure(units.nginx, text.replaceAll(`\n${line}\n`, "\n")), line).toBeGreaterThan(13);
+  test("systemd rates the exposure of nginx at 1.3", () => {
+    expect(exposure(units.nginx, file(units.nginx))).toBe(13);
   });
 
   test("the program that starts nginx passes it the sockets that systemd has opened, with IPv6 where there are two", () => {

@@ -25,13 +25,13 @@ const text = (path: string) => layer.files.find((file) => file.path === path)!.t
 const unit = (name: string) => unitText(layer.files, name);
 const service = unit(units.receiver);
 
-test.each(sets)("the socket of $name admits its own ranges and no other", ({ name, cidrs, port }) => {
-  const socket = unit(units.socket(name));
-  expect(values(socket, "IPAddressAllow")).toEqual([...cidrs]);
-  expect(values(socket, "ListenStream")).toEqual([`${loopback.v4}:${port}`, `[${loopback.v6}]:${port}`]);
-  expect(values(socket, "FreeBind|Mark|Slice|IPAddressDeny")).toEqual([
-    ...["yes", `0x${mark.toString(16)}`, slice, "any"],
-  ]);
+test("the socket of each source set admits its own ranges and no other", () => {
+  for (const { name, cidrs, port } of sets) {
+    const socket = unit(units.socket(name));
+    expect(values(socket, "IPAddressAllow|IPAddressDeny")).toEqual(["any", ...cidrs]);
+    expect(values(socket, "ListenStream")).toEqual([`${loopback.v4}:${port}`, `[${loopback.v6}]:${port}`]);
+    expect(values(socket, "FreeBind|Mark|Slice")).toEqual(["yes", `0x${mark.toString(16)}`, slice]);
+  }
 });
 
 test("no list names the host itself, so an nginx without its transparent bind is rejected, and no slice has one", () => {
@@ -54,10 +54,7 @@ test("ranges are compared as systemd prints them, and a list too long for a fact
 test("the socket for metrics admits root and a group without members, and stops with each for deliveries", () => {
   const socket = unit(units.metricsSocket);
   expect(values(socket, "ListenStream|SocketMode|SocketGroup")).toEqual([paths.metrics, "0660", metricsGroup]);
-  expect(text(paths.sysusers)).toContain(`g ${metricsGroup} - -\n`);
-  expect(text(paths.sysusers)).not.toMatch(new RegExp(`^m .*${metricsGroup}`, "m"));
-  expect(values(socket, "FileDescriptorName")).toEqual([metricsName]);
-  for (const { name } of sets) expect(values(unit(units.socket(name)), "FileDescriptorName")).toEqual([]);
+  expect(text(paths.sysusers).match(new RegExp(`^.*${metricsGroup}.*$`, "gm"))).toEqual([`g ${metricsGroup} - -`]);
   expect(values(socket, "PartOf")).toEqual([sets.map(({ name }) => units.socket(name)).join(" ")]);
 });
 
@@ -91,15 +88,10 @@ test("its settings are what the receiver reads, with the place of a site's statu
   expect(files).toEqual(["/var/lib/pushgate-sites/site/status.json", undefined]);
 });
 
-test("exposure is at most 0.2, and each of these lines counts", ({ skip }) => {
+test("systemd rates the exposure of the receiver at 0.2", ({ skip }) => {
   const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
-  expect(exposure(units.receiver, service)).toBeLessThanOrEqual(2);
-  for (const line of [
-    ...["PrivateNetwork=yes", "RestrictAddressFamilies=none", "IPAddressDeny=any", "CapabilityBoundingSet="],
-    ...["ProtectSystem=strict", "NoNewPrivileges=yes", "SystemCallFilter=@system-service"],
-  ])
-    expect(exposure(units.receiver, service.replace(`\n${line}\n`, "\n")), line).toBeGreaterThan(2);
+  expect(exposure(units.receiver, service)).toBe(2);
 });
 
 test("facts report sockets, credentials and the spool as declared", () => {
@@ -118,8 +110,4 @@ test("facts report sockets, credentials and the spool as declared", () => {
       [`${paths.spool} 750 root:pushgate-spool`, ...spool].join("\n"),
     ],
   });
-});
-
-test("a changed range, program or hook restarts no socket by name", () => {
-  expect(layer.script).not.toMatch(/systemctl (try-)?(re)?start[^\n]*(\.socket|\$\{?(unit|sockets|path))/);
 });

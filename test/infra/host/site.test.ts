@@ -24,16 +24,13 @@ const { script } = siteLayer(rebuilt);
 describe("the layer", () => {
   const { activate, facts } = siteLayer(rebuilt);
 
-  test("links each web root, after other sites are gone", () => {
+  test("links each web root, after other sites are gone, and looks at each, its target and former accounts", () => {
     expect(activate.split("\n")).toEqual([
       "remove_others",
       "serve 'site' '/var/www/site'",
       "serve 'docs' '/srv/docs/www'",
       'remove_other_accounts "$accounts"',
     ]);
-  });
-
-  test("looks at each web root, at the target of each site, and at accounts of former sites", () => {
     expect(facts.map(({ name, read, want }) => [name, read, want])).toEqual([
       ["the link /var/www/site leads to", "readlink -- '/var/www/site'", `${paths.sites}/site/current`],
       ["the link /srv/docs/www leads to", "readlink -- '/srv/docs/www'", `${paths.sites}/docs/current`],
@@ -42,35 +39,23 @@ describe("the layer", () => {
     ]);
   });
 
-  test("has the probe look whether each folder is fit, with its key", () => {
+  test("has the probe look whether each folder is fit, with its key, and at each schedule once", () => {
     const settings = serving(rebuilt, { folders: { downloads: "/srv/downloads" } });
-    const content = "content_folder '/home/docs/content' 'pushgate-generator-docs'";
-    const asked = [
+    const content = (of: string, account: string, groups: string) =>
+      `content_folder '${of}' 'pushgate-generator-${account}' '${groups}'`;
+    const queried = [
       ["hooks[0].site.webRoot", "/var/www/site", "web_root 'site' '/var/www/site'"],
-      [
-        "hooks[0].site.content",
-        "/srv/content/site",
-        "content_folder '/srv/content/site' 'pushgate-generator-site' '--clear-groups'",
-      ],
+      ["hooks[0].site.content", "/srv/content/site", content("/srv/content/site", "site", "--clear-groups")],
       ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'pushgate-nginx'"],
       ["hooks[1].site.webRoot", "/srv/docs/www", "web_root 'docs' '/srv/docs/www'"],
-      ["hooks[1].site.content", "/home/docs/content", `${content} '--groups=docs'`],
+      ["hooks[1].site.content", "/home/docs/content", content("/home/docs/content", "docs", "--groups=docs")],
     ];
-    expect(foldersOfSites(settings).map(({ key, path, read }) => [key, path, read])).toEqual(asked);
-    expect(folderQuestion(settings).facts).toEqual(asked.map(([, name, read]) => ({ name, read })));
-    const { writers: _, ...site } = rebuilt.hooks[1]!.site!;
-    const [, alone] = foldersOfSites({ ...rebuilt, hooks: [{ ...rebuilt.hooks[1]!, site }] });
-    expect(alone!.read).toBe(`${content} '--clear-groups'`);
-  });
-
-  test("has the probe look at schedules, each once", () => {
+    expect(foldersOfSites(settings).map(({ key, path, read }) => [key, path, read])).toEqual(queried);
+    expect(folderQuestion(settings).facts).toEqual(queried.map(([, name, read]) => ({ name, read })));
     const twice = { ...rebuilt, hooks: [...rebuilt.hooks, rebuilt.hooks[1]!] };
     const schedule = "Mon..Fri 06:00";
     const read = `systemd-analyze calendar -- '${schedule}' 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
-    expect(scheduleQuestion(twice)).toEqual({
-      ...{ name: "schedules", script: "", files: [], owns: [] },
-      facts: [{ name: schedule, read }],
-    });
+    expect(scheduleQuestion(twice)).toMatchObject({ name: "schedules", facts: [{ name: schedule, read }] });
   });
 });
 
@@ -125,7 +110,6 @@ describe("the web root of a site", () => {
 
   test.each<[string, () => void]>([
     ["a folder", () => root.write("/srv/www/index.html", "former")],
-    ["a file", () => root.write("/srv/www", "former")],
     ["a link that pushgate did not make", () => symlinkSync("/srv/other", at("/srv/www"))],
   ])("stays %s, and the error has the command that moves it away", (_, make) => {
     make();
@@ -151,7 +135,9 @@ describe("the web root of a site", () => {
 
   describe("when the site leaves", () => {
     beforeEach(() => {
-      expect(run("serve docs '/srv/a&b'").status).toBe(0);
+      symlinkSync(current(), at("/srv/a&b"));
+      root.write(`${paths.state}/sites/docs`, `${at("/srv/a&b")}\n`);
+      mkdirSync(at(`${paths.sites}/docs`));
     });
     const left = () => [existsSync(at(`${paths.state}/sites`)), existsSync(at(`${paths.sites}/docs`))];
 
@@ -195,7 +181,6 @@ describe("the web root of a site", () => {
 
     test("becomes no folder that the builder's account put in place of a release; it would without the look", () => {
       root.write("/victim/000001-abc/secret", "secret");
-      mkdirSync(at(`${paths.sites}/docs`), { recursive: true });
       symlinkSync(at("/victim"), at(`${paths.sites}/docs/releases`));
       symlinkSync("releases/000001-abc", current());
       const look = '[ ! -L "$site/releases" ] && ';

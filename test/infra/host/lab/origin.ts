@@ -2,10 +2,11 @@
  * A real nginx on the origin port for a test file: a host's certificates, the rendered servers, and requests of
  * Cloudflare, its other customers or strangers. lab/proxy.ts runs that nginx in a network namespace of its own.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { sourceSets } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { nginxFolders } from "../../../../infra/host/paths.ts";
@@ -13,9 +14,7 @@ import { credential, renderProxy } from "../../../../infra/host/proxy/proxy.ts";
 import { v4, v6 } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../fixtures.ts";
 import { missing } from "../namespace.ts";
-import type { LabRequest, LabResult, LabTask } from "./proxy.ts";
-
-const namespace = ["--user", "--map-root-user", "--net"];
+import type { Lab, LabRequest, LabResult, LabTask } from "./proxy.ts";
 
 /** Why no nginx can run here, or undefined. */
 export const noNginx = missing("nginx", "openssl", "nft", "ip", "unshare");
@@ -36,63 +35,55 @@ leaf() {
 }
 leaf edge origin-pull-ca; leaf shared shared-ca`;
 
-export type LabOptions = { config?: string; settings?: Settings; ipv6?: boolean };
-
 export class OriginLab {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-origin-"));
+  private readonly process: ChildProcess | undefined;
+  private readonly answers: AsyncIterator<string> | undefined;
 
   constructor() {
-    if (noNginx === undefined) execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
+    if (noNginx !== undefined) return;
+    execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
+    const sets = sourceSets(example).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]);
+    const lab: Lab = {
+      folder: this.folder,
+      addresses: [edge, edge6, origin, origin6, stranger],
+      allowed: Object.fromEntries(sets),
+      originPort: exampleHost.originPort,
+    };
+    const program = new URL("proxy.ts", import.meta.url).pathname;
+    const inside = [process.execPath, program, JSON.stringify(lab)];
+    this.process = spawn("unshare", ["--user", "--map-root-user", "--net", ...inside], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.answers = createInterface(this.process.stdout!)[Symbol.asyncIterator]();
   }
 
-  /** The place of a host's path in this folder. */
-  at(path: string): string {
-    return path
+  /** By an nginx of its own. `config` replaces the rendered configuration of `settings`. */
+  async send(
+    requests: LabTask["requests"],
+    { settings = example, config = renderProxy(settings, exampleHost), ipv6 = true } = {} as {
+      config?: string | undefined;
+      settings?: Settings;
+      ipv6?: boolean;
+    },
+  ): Promise<LabResult> {
+    const moved = config
       .replaceAll("/etc/pushgate/tls", `${this.folder}/tls`)
       .replaceAll(credential.replace(/\/[^/]*$/, ""), `${this.folder}/tls`)
       .replaceAll(nginxFolders.logs, `${this.folder}/log`)
       .replaceAll(nginxFolders.run, this.folder)
       .replaceAll(nginxFolders.cache, `${this.folder}/temp`)
       .replaceAll(/\/var\/lib\/pushgate-sites\/[^/]*/g, `${this.folder}/www`);
-  }
-
-  send(requests: LabTask["requests"], options?: LabOptions): LabResult {
-    return this.sendEach([[requests, options]])[0]!;
-  }
-
-  /** By one nginx after the other. `config` replaces the rendered configuration; the first `settings` are for all. */
-  sendEach(
-    tasks: readonly (readonly [requests: LabTask["requests"], options?: LabOptions | undefined])[],
-  ): LabResult[] {
-    const settings = tasks[0]?.[1]?.settings ?? example;
-    const all: LabTask = {
-      folder: this.folder,
-      addresses: [edge, edge6, origin, origin6, stranger],
-      allowed: Object.fromEntries(
-        sourceSets(settings).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]),
-      ),
-      originPort: exampleHost.originPort,
-      ...{ config: "", listen6: "", requests: [] },
-    };
-    const input = tasks.map(
-      ([requests, { config, ipv6 = true } = {}]): LabTask => ({
-        ...{ ...all, requests },
-        config: this.at(config ?? renderProxy(settings, exampleHost)),
-        listen6: ipv6 ? `listen [::]:${exampleHost.originPort} ssl;\n` : "",
-      }),
-    );
-    const program = new URL("proxy.ts", import.meta.url).pathname;
-    const run = spawnSync("unshare", [...namespace, process.execPath, program], {
-      input: JSON.stringify(input),
-      encoding: "utf8",
-      maxBuffer: 64 << 20,
-      timeout: 90_000,
-    });
-    if (run.status !== 0) throw new Error(`the lab failed: ${run.stderr}`);
-    return JSON.parse(run.stdout) as LabResult[];
+    const listen6 = ipv6 ? `listen [::]:${exampleHost.originPort} ssl;\n` : "";
+    const task: LabTask = { config: moved, listen6, requests };
+    this.process!.stdin!.write(`${JSON.stringify(task)}\n`);
+    const { value, done } = await this.answers!.next();
+    if (done) throw new Error("the lab ended");
+    return JSON.parse(value);
   }
 
   remove(): void {
+    this.process?.kill();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }

@@ -1,13 +1,14 @@
 /**
- * Runs inside a network namespace of its own (OriginLab.send): a real nginx with the rendered server, a fake receiver
- * that reports each request's source, and requests as Cloudflare sends them. JSON tasks on standard input, each with an
- * nginx of its own, JSON answers on standard output. nft replaces the socket's allowlist: both drop the SYN.
+ * Runs inside a network namespace of its own (OriginLab): a real nginx with the rendered server, a fake receiver that
+ * reports each request's source, and requests as Cloudflare sends them. Each line of standard input is a task with an
+ * nginx of its own, each line of standard output its answer. nft replaces the socket's allowlist: both drop the SYN.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:net";
+import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
 
@@ -24,15 +25,17 @@ export type LabRequest = {
   plain?: true;
   before?: string;
 };
-export type LabTask = {
+export type Lab = {
   folder: string;
-  config: string;
-  /** The file that start.sh writes where the kernel has IPv6. */
-  listen6: string;
   addresses: string[];
   /** Loopback port -> the ranges that may connect to it. */
   allowed: Record<string, { v4: string[]; v6: string[] }>;
   originPort: number;
+};
+export type LabTask = {
+  config: string;
+  /** The file that start.sh writes where the kernel has IPv6. */
+  listen6: string;
   /** Sent one after the other; a list is sent at once. */
   requests: readonly (LabRequest | readonly LabRequest[])[];
 };
@@ -40,9 +43,12 @@ export type LabReply = { status: number; headers: Record<string, string>; body: 
 /** `bytes`: how long each body was that arrived whole at the receiver. */
 export type LabResult = { replies: LabReply[][]; log: string[]; sites: string[]; seen: string[]; bytes: number[] };
 
+const { folder, addresses, allowed, originPort }: Lab = JSON.parse(process.argv[2]!);
+const seen: string[] = [];
+const bytes: number[] = [];
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
 
-function network({ addresses, allowed }: LabTask): void {
+function network(): void {
   sh("ip link set lo up; sysctl -qw net.ipv6.conf.all.disable_ipv6=0");
   for (const address of addresses) sh(`ip addr add ${address}/${address.includes(":") ? 128 : 32} dev lo`);
   // On a real host the socket's mark chooses this table; here only the receiver answers a stranger from loopback.
@@ -59,7 +65,7 @@ function network({ addresses, allowed }: LabTask): void {
 }
 
 /** Answers as the query of the path says: ?slow=milliseconds, ?status=n, ?die. */
-async function receivers({ allowed }: LabTask, seen: string[], bytes: number[]): Promise<void> {
+async function receivers(): Promise<void> {
   for (const port of Object.keys(allowed)) {
     for (const host of ["127.0.0.1", "::1"]) {
       const server = createServer((request, response) => {
@@ -86,10 +92,7 @@ async function receivers({ allowed }: LabTask, seen: string[], bytes: number[]):
   }
 }
 
-async function send(
-  { as, from, to, raw, name, plain, before }: LabRequest,
-  { folder, originPort }: LabTask,
-): Promise<LabReply> {
+async function send({ as, from, to, raw, name, plain, before }: LabRequest): Promise<LabReply> {
   if (before !== undefined) sh(before);
   const pair =
     as === "none"
@@ -113,15 +116,14 @@ async function send(
   const [head = "", ...body] = Buffer.concat(chunks).toString().split("\r\n\r\n");
   const [statusLine = "", ...headers] = head.split("\r\n");
   const pairs = headers.map((line) => line.split(/:\s*(.*)/, 2) as [string, string]);
-  const joined: Record<string, string> = {};
-  for (const [name, value] of pairs) {
-    const key = name.toLowerCase();
-    joined[key] = key in joined ? `${joined[key]}, ${value}` : value;
-  }
-  return { status: Number(statusLine.split(" ")[1] ?? 0), headers: joined, body: body.join("\r\n\r\n") };
+  return {
+    status: Number(statusLine.split(" ")[1] ?? 0),
+    headers: Object.fromEntries(new Headers(pairs)),
+    body: body.join("\r\n\r\n"),
+  };
 }
 
-async function startNginx({ folder, config, listen6 }: LabTask) {
+async function startNginx({ config, listen6 }: LabTask) {
   rmSync(`${folder}/log`, { recursive: true, force: true });
   writeFileSync(`${folder}/listen6.conf`, listen6);
   for (const name of ["log", "temp"]) mkdirSync(`${folder}/${name}`, { recursive: true });
@@ -134,41 +136,31 @@ async function startNginx({ folder, config, listen6 }: LabTask) {
   let printed = "";
   nginx.stderr.on("data", (chunk) => (printed += chunk));
   for (let i = 0; i < 1_000 && nginx.exitCode === null && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
-  await sleep(100);
   if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${printed}`);
   return nginx;
 }
-
-const tasks = JSON.parse(readFileSync(0, "utf8")) as LabTask[];
-network(tasks[0]!);
-const seen: string[] = [];
-const bytes: number[] = [];
-await receivers(tasks[0]!, seen, bytes);
 
 async function answered(task: LabTask): Promise<LabResult> {
   const nginx = await startNginx(task);
   const replies: LabReply[][] = [];
   try {
-    for (const step of task.requests) {
-      replies.push(await Promise.all([step].flat().map((request) => send(request, task))));
-    }
+    for (const step of task.requests) replies.push(await Promise.all([step].flat().map(send)));
   } finally {
     nginx.kill("SIGQUIT");
     await once(nginx, "exit");
   }
-  const folder = `${task.folder}/log`;
-  const lines = (name: string) =>
-    existsSync(`${folder}/${name}`) ? readFileSync(`${folder}/${name}`, "utf8").split("\n").filter(Boolean) : [];
-  const sites = readdirSync(folder).filter((name) => name.startsWith("site-"));
+  const names = readdirSync(`${folder}/log`);
+  const lines = (name: string) => readFileSync(`${folder}/log/${name}`, "utf8").split("\n").filter(Boolean);
   return {
     replies,
-    log: lines("hooks.log"),
-    sites: sites.flatMap(lines),
+    log: names.filter((name) => name === "hooks.log").flatMap(lines),
+    sites: names.filter((name) => name.startsWith("site-")).flatMap(lines),
     seen: seen.splice(0),
     bytes: bytes.splice(0),
   };
 }
 
-const results: LabResult[] = [];
-for (const task of tasks) results.push(await answered(task));
-process.stdout.write(JSON.stringify(results), () => process.exit(0));
+network();
+await receivers();
+for await (const line of createInterface(process.stdin)) console.log(JSON.stringify(await answered(JSON.parse(line))));
+process.exit(0);
