@@ -182,7 +182,7 @@ test.each<[says: string, Overrides, ...more: string[]]>([
   ],
   ['hooks[0].repository is at github.com, and gitHost is "gitlab"', withHook({ gitHost: "gitlab" })],
   ['hooks[0].repository is at github.com, and gitHost is "forgejo"', selfHosted({ ...hook, gitHost: "forgejo" })],
-  ...["--upload-pack=x", "HEAD", "@", "main~1", "main..dev", "main.lock", "main.lock/a"].map(
+  ...["--upload-pack=x", "HEAD", "@", "main~1", "main..dev", "main.lock", "main.lock/a", "main/"].map(
     (branch): [string, Overrides] => [`hooks[0].branch is "${branch}". Use a branch name`, withHook({ branch })],
   ),
   ["hooks[0].branch is empty. Use", withHook({ branch: "" })],
