@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
-import { after, appliedHost, asDeclared, daemonLayer, stampOf } from "./shell-host.ts";
+import { after, asDeclared, copiedHost, daemonLayer, stampOf } from "./shell-host.ts";
 
 describe("an interrupted apply", () => {
   test("a kill at any step leaves no half-written file, preview reports it, and the next apply repairs it", {
@@ -11,7 +11,7 @@ describe("an interrupted apply", () => {
   }, () => {
     let killed = 0;
     for (let nth = 1; ; nth++) {
-      using host = appliedHost();
+      using host = copiedHost();
       const layer = daemonLayer(host, after);
       const wanted = reconcile(layer, host.see(layer));
       const ran = host.killedApply(host.script(layer, wanted.stamp), nth);

@@ -8,9 +8,9 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import {
   after,
-  appliedHost,
   asDeclared,
   before,
+  copiedHost,
   daemonLayer,
   type Files,
   type ShellHost,
@@ -21,7 +21,7 @@ const { next } = stamps;
 
 describe("an interrupted apply", () => {
   test("SIGTERM at the time limit makes apply restore the former files", async () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = { ...daemonLayer(host, after), activate: "echo begun >&2; sleep 30" };
     const apply = spawn("setsid", ["-w", "sh", "-s"], { stdio: ["pipe", "ignore", "pipe"] });
     let stderr = "";
@@ -47,7 +47,7 @@ describe("an interrupted apply", () => {
   });
 
   test("a kill before the reload leaves no stamp, and the next apply reloads the files that had changed", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = unobserved(host, after);
     expect(host.run(host.script({ ...layer, activate: "kill -9 $PPID" }, next)).status).not.toBe(0);
     const verdict = reconcile(layer, host.see(layer));
@@ -57,7 +57,7 @@ describe("an interrupted apply", () => {
   });
 
   test("without the early removal of the former stamp, preview misses the killed apply", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = unobserved(host, after);
     const script = host.script({ ...layer, activate: "kill -9 $PPID" }, next);
     const removal = 'rm -rf -- "$state/stamps/$layer" && printf';
@@ -68,7 +68,7 @@ describe("an interrupted apply", () => {
   });
 
   test("without the list of pending changes, the daemon does not load the files of the killed apply", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = unobserved(host, after);
     host.run(host.script({ ...layer, activate: "kill -9 $PPID" }, next));
     rmSync(join(host.state, "pending/daemon"));
@@ -78,7 +78,7 @@ describe("an interrupted apply", () => {
 
   test("a list of temporary files that was cut short removes nothing else, and would, without a look at the names", () => {
     const half = (script: (text: string) => string): boolean => {
-      using host = appliedHost();
+      using host = copiedHost();
       const [left, folder] = [join(host.etc, ".pg-one.pushgate-new"), join(host.root, "elsewhere")];
       for (const path of [folder, join(host.state, "work")]) mkdirSync(path);
       writeFileSync(left, "half");
@@ -92,7 +92,7 @@ describe("an interrupted apply", () => {
   });
 
   test("without the temporary name, a kill leaves half a file live", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = daemonLayer(host, { ...before, "pg-one": { text: "x".repeat(100_000), mode: "0644" } });
     const inPlace = host
       .script(layer, next)
@@ -109,7 +109,7 @@ describe("a full disk", () => {
 
   test.for(["etc", "var"])("on %s makes apply fail with cause and fix, and the former files stay", (folder, ctx) => {
     if (cannot) ctx.skip("user namespaces are not allowed here: run as root");
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = daemonLayer(host, { ...before, "pg-one": { text: "x".repeat(60_000), mode: "0644" } });
     const files = layer.files.map((file) => ({ ...file, owner: "root:root" }));
     const script = join(host.root, "script");

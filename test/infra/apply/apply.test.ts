@@ -13,13 +13,14 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { HostLayer } from "../../../infra/apply/layer.ts";
+import type { HostFact, HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import {
   after,
   appliedHost,
   asDeclared,
   before,
+  copiedHost,
   daemonLayer,
   type Files,
   me,
@@ -47,28 +48,19 @@ describe("arriving", () => {
 
   test("standard output is what activate prints", () => {
     using host = new ShellHost();
-    const layer = { ...daemonLayer(host, before), retire: "echo no" };
+    const layer = daemonLayer(host, before);
     const activate = `${layer.activate}\necho "-----BEGIN-----"`;
-    expect(host.apply({ ...layer, activate }, stamp).stdout).toBe("-----BEGIN-----\n");
+    expect(host.apply({ ...layer, activate, retire: "echo no" }, stamp).stdout).toBe("-----BEGIN-----\n");
   });
 
-  test("apply does not write an unchanged file again", () => {
-    using host = appliedHost();
-    const inode = () => statSync(join(host.etc, "pg-one")).ino;
-    const first = inode();
-    host.apply(daemonLayer(host, { ...before, "pg-two": { text: "2", mode: "0644" } }), next);
-    expect(inode()).toBe(first);
-  });
-
-  test("apply restores the mode of a file whose text is as declared", () => {
-    using host = appliedHost();
-    const file = join(host.etc, "pg-one");
-    const mode = () => (statSync(file).mode & 0o7777).toString(8);
-    const declared = mode();
-    chmodSync(file, 0o666);
+  test("apply does not write an unchanged file again, and restores the mode of one whose text is as declared", () => {
+    using host = copiedHost();
+    const stat = (name: string) => statSync(join(host.etc, name));
+    const { ino } = stat("pg-one");
+    chmodSync(join(host.etc, "pg.d/three"), 0o666);
     expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
-    expect(mode()).toBe(declared);
-    expect(declared).not.toBe("666");
+    expect(stat("pg-one").ino).toBe(ino);
+    expect(stat("pg.d/three").mode & 0o7777).toBe(0o600);
   });
 
   test("a check sees the new file under its own name, with its siblings beside it", () => {
@@ -79,31 +71,21 @@ describe("arriving", () => {
     expect(host.apply({ ...layer, files }, stamp)).toMatchObject({ status: 0 });
   });
 
-  test("apply replaces a link where a file is declared, and leaves its target", () => {
-    using host = appliedHost();
+  test("apply replaces a link at a file's place or at its temporary name, and does not write through it", () => {
+    using host = copiedHost();
     const target = join(host.root, "elsewhere");
     writeFileSync(target, "elsewhere");
     rmSync(join(host.etc, "pg-one"));
-    symlinkSync(target, join(host.etc, "pg-one"));
+    for (const name of ["pg-one", ".pg-one.pushgate-new"]) symlinkSync(target, join(host.etc, name));
     expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
     expect(readFileSync(target, "utf8")).toBe("elsewhere");
     expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
-  test("apply does not write through a link at the temporary name", () => {
-    using host = appliedHost();
-    const target = join(host.root, "elsewhere");
-    writeFileSync(target, "elsewhere");
-    symlinkSync(target, join(host.etc, ".pg-one.pushgate-new"));
-    expect(host.apply(daemonLayer(host, after), next).status).toBe(0);
-    expect(readFileSync(target, "utf8")).toBe("elsewhere");
-  });
-
   test("activate gets every file as changed if only the live system differs", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     writeFileSync(join(host.live, "pg-one"), "flushed");
-    const layer = daemonLayer(host, before);
-    expect(host.apply(layer, next).status).toBe(0);
+    expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
     expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
@@ -117,98 +99,72 @@ describe("arriving", () => {
 
 describe("a rejected layer changes nothing", () => {
   test("if a check fails, and the error names layer, file, the parser's output and a fix", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const tree = host.tree(host.root);
-    const { status, stderr, stdout } = host.apply(
-      daemonLayer(host, {
-        ...before,
-        "pg-two": { text: "ok", mode: "0644" },
-        "pg-one": { text: "REJECTED", mode: "0644" },
-      }),
-      next,
-    );
-    expect(status).toBe(1);
-    expect(stdout).toBe("");
-    expect(stderr).toContain(`pushgate: daemon: failed at: check of ${host.etc}/pg-one`);
-    expect(stderr).toContain("line 1: REJECTED in pg-one");
-    expect(stderr).toContain("fix: ");
+    const rejected = { text: "REJECTED", mode: "0644" } as const;
+    const { status, stderr, stdout } = host.apply(daemonLayer(host, { ...after, "pg-one": rejected }), next);
+    expect([status, stdout]).toEqual([1, ""]);
+    const says = `pushgate: daemon: failed at: check of ${host.etc}/pg-one\nline 1: REJECTED in pg-one\npushgate: daemon: fix: `;
+    expect(stderr).toContain(says);
     expect(stderr).toContain("nothing was changed");
     expect(host.tree(host.root)).toEqual(tree);
-    expect(stampOf(host)).toBe(stamp);
   });
 
-  test("if a folder is in a file's place", () => {
-    using host = appliedHost();
+  test("if a folder is in a file's place, or a file's owner does not exist", () => {
+    using host = copiedHost();
+    const layer = daemonLayer(host, after);
+    const tree = host.tree();
+    const files = layer.files.map((file) => ({ ...file, owner: "missing-account:nogroup" }));
+    const unknown = host.apply({ ...layer, files }, next);
+    expect(unknown.status).toBe(1);
+    expect(unknown.stderr).toContain("the account missing-account:nogroup must exist");
+    expect(host.tree()).toEqual(tree);
     rmSync(join(host.etc, "pg-one"));
     mkdirSync(join(host.etc, "pg-one"));
-    const { status, stderr } = host.apply(daemonLayer(host, before), next);
+    const { status, stderr } = host.apply(layer, next);
     expect(status).toBe(1);
     expect(stderr).toMatch(/it is a folder, and declared is a file[\s\S]*move the folder away/);
     expect(stampOf(host)).toBe(stamp);
   });
-
-  test("if a file's owner does not exist", () => {
-    using host = appliedHost();
-    const layer = daemonLayer(host, after);
-    const tree = host.tree();
-    const files = layer.files.map((file) => ({ ...file, owner: "missing-account:nogroup" }));
-    const { status, stderr } = host.apply({ ...layer, files }, next);
-    expect(status).toBe(1);
-    expect(stderr).toContain("the account missing-account:nogroup must exist");
-    expect(host.tree()).toEqual(tree);
-  });
 });
 
-describe("drop-ins of units", () => {
+test("drop-ins of units go with their folder if it is empty then, and come back after a failed apply", () => {
   const folders = ["a.service.d", "b.timer.d", "emptied.slice.d", "conf.d"];
-  const prepared = () => {
-    const host = new ShellHost();
-    for (const folder of folders) mkdirSync(join(host.etc, folder));
-    for (const file of ["a.service.d/manual.conf", "b.timer.d/manual.conf", "b.timer.d/note.txt", "conf.d/pg.conf"])
-      writeFileSync(join(host.etc, file), "x");
-    const owns = [...folders.slice(0, 3).map((folder) => `${folder}/*.conf`), "conf.d/pg.conf"];
-    const layer: HostLayer = {
-      ...{ name: "units", files: [], facts: [], activate: ":", reactivate: ":", retire: ":", timeout: 60 },
-      owns: owns.map((glob) => `${host.etc}/${glob}`),
-    };
-    return { host, layer, left: () => readdirSync(host.etc, { recursive: true }).sort() };
-  };
+  const files = ["a.service.d/manual.conf", "b.timer.d/manual.conf", "b.timer.d/note.txt", "conf.d/pg.conf"];
   const kept = ["b.timer.d", "b.timer.d/note.txt", "conf.d", "neighbour.conf"];
-
-  test.each([true, false])("apply removes them with their folder if it is empty then (present: %s)", (present) => {
-    const { host, layer, left } = prepared();
-    using _ = host;
-    expect(host.apply({ ...layer, present }, present ? stamp : `absent-${stamp}`).status).toBe(0);
-    expect(left()).toEqual(kept);
-  });
-
-  test("a failed apply restores them", () => {
-    const { host, layer, left } = prepared();
-    using _ = host;
-    expect(host.apply({ ...layer, activate: "false" }, stamp).status).toBe(1);
-    expect(left()).toEqual(
-      ["a.service.d", "a.service.d/manual.conf", "b.timer.d/manual.conf", "conf.d/pg.conf", ...kept].sort(),
-    );
-  });
+  for (const [change, status, left] of [
+    [{}, 0, kept],
+    [{ present: false }, 0, kept],
+    [{ activate: "false" }, 1, [...new Set([...files, ...kept, "a.service.d"])].sort()],
+  ] as const) {
+    using host = new ShellHost();
+    for (const folder of folders) mkdirSync(join(host.etc, folder));
+    for (const file of files) writeFileSync(join(host.etc, file), "x");
+    const layer: HostLayer = {
+      ...{ name: "units", files: [], facts: [], activate: ":", reactivate: ":", retire: ":", timeout: 60, ...change },
+      owns: [...folders.slice(0, 3).map((folder) => `${host.etc}/${folder}/*.conf`), `${host.etc}/conf.d/pg.conf`],
+    };
+    expect(host.apply(layer, "present" in change ? `absent-${stamp}` : stamp).status).toBe(status);
+    expect(readdirSync(host.etc, { recursive: true }).sort()).toEqual(left);
+  }
 });
 
 describe("a failed apply", () => {
-  test.each([
+  test.each<[step: string, Files, RegExp, HostFact?]>([
     [
       "activate",
-      { "pg-one": { text: "FATAL\n", mode: "0644" } } as Files,
+      { "pg-one": { text: "FATAL\n", mode: "0644" } },
       /daemon: .*pg-one is fatal[\s\S]*failed at: activate/,
     ],
     [
-      "facts",
-      after,
+      ...(["facts", after] as const),
       /failed at: confirming the facts\n {2}never: declared is "so", the host reports "not so" \(exit 4\)/,
+      { name: "never", read: "echo not so; exit 4", want: "so" },
     ],
-  ])("at %s restores and activates the former files, and leaves no stamp", (step, files, says) => {
-    using host = appliedHost();
+  ])("at %s restores and activates the former files, and leaves no stamp", (_, files, says, fact) => {
+    using host = copiedHost();
     const layer = daemonLayer(host, { ...before, ...files });
-    const facts = step === "facts" ? [{ name: "never", read: "echo not so; exit 4", want: "so" }] : [];
-    const { status, stderr } = host.apply({ ...layer, facts: [...layer.facts, ...facts] }, next);
+    const { status, stderr } = host.apply({ ...layer, facts: [...layer.facts, ...(fact ? [fact] : [])] }, next);
     expect(status).toBe(1);
     expect(stderr).toMatch(says);
     expect(stderr).toContain("the former files are back and active");
@@ -216,62 +172,44 @@ describe("a failed apply", () => {
     expect(stampOf(host)).toBeUndefined();
   });
 
-  test("restores the strays that it removed, and the link that was in a file's place", () => {
-    using host = appliedHost();
+  test("at the first command of activate restores the strays that it removed, and the link that was in a file's place", () => {
+    using host = copiedHost();
     rmSync(join(host.etc, "pg-one"));
     symlinkSync("/etc/hostname", join(host.etc, "pg-one"));
     mkdirSync(join(host.etc, "pg-stray/inner"), { recursive: true });
     writeFileSync(join(host.etc, "pg-stray/inner/file"), "x");
     chmodSync(join(host.etc, "pg-stray"), 0o711);
     const tree = host.tree();
-    const { status } = host.apply({ ...daemonLayer(host, after), activate: "false" }, next);
-    expect(status).toBe(1);
+    expect(host.apply({ ...daemonLayer(host, after), activate: "false\ntrue" }, next).status).toBe(1);
     expect(host.tree()).toEqual(tree);
   });
 
   test("reports that the former state is not complete if the restore fails, too", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = { ...daemonLayer(host, after), activate: "false", reactivate: "echo stuck >&2; false" };
     expect(host.apply(layer, next).stderr).toMatch(/stuck[\s\S]*the former state is NOT complete/);
-  });
-
-  test("stops activate at its first failing command", () => {
-    using host = appliedHost();
-    const layer = { ...daemonLayer(host, after), activate: "false\ntrue", facts: [] };
-    expect(host.apply(layer, next).status).toBe(1);
   });
 });
 
 describe("leaving", () => {
   test("retire runs before the files are removed, and no file or folder of the layer stays", () => {
     using host = new ShellHost();
+    // Not made by an apply, so it stays.
+    mkdirSync(join(host.etc, "pg.d"));
     const base = host.tree();
-    host.apply(daemonLayer(host, before), stamp);
+    host.apply(daemonLayer(host, after), stamp);
     const layer = daemonLayer(host, {}, false);
     const retire = `ls ${host.etc}/pg-one >&2 && ${layer.retire}`;
     const { status, stderr } = host.apply({ ...layer, retire }, `absent-${next}`);
     expect({ status, stderr }).toEqual({ status: 0, stderr: `${host.etc}/pg-one\n` });
     expect(host.tree()).toEqual(base);
-    expect(host.tree(host.root).filter((line) => line.startsWith("var"))).toEqual([
-      "var/ 755",
-      "var/pushgate/ 755",
-      "var/pushgate/stamps/ 755",
-      `var/pushgate/stamps/daemon 644 absent-${next}\n`,
-    ]);
-  });
-
-  test("a folder that apply did not make stays", () => {
-    using host = new ShellHost();
-    mkdirSync(join(host.etc, "pg.d"));
-    host.apply(daemonLayer(host, after), stamp);
-    host.apply(daemonLayer(host, {}, false), `absent-${next}`);
-    expect(host.tree()).toContain("pg.d/ 755");
-    expect(host.tree().join("\n")).not.toContain("sub");
+    expect(host.tree(join(host.root, "var")).at(-1)).toBe(`pushgate/stamps/daemon 644 absent-${next}\n`);
+    expect(host.tree(host.state)).toHaveLength(2);
   });
 
   test("a folder that apply made stays where another account has exchanged its path for a link, and would go by its path", () => {
     for (const by of ["folder", "path"]) {
-      using host = appliedHost();
+      using host = copiedHost();
       const open = join(host.root, "open");
       mkdirSync(join(host.root, "victim/empty"), { recursive: true });
       mkdirSync(open);
@@ -295,7 +233,7 @@ describe("leaving", () => {
   });
 
   test("a failed retire keeps the files, and the next removal continues", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = daemonLayer(host, {}, false);
     const { status, stderr } = host.apply({ ...layer, retire: "echo busy >&2; exit 7" }, `absent-${next}`);
     expect(status).toBe(1);
@@ -306,7 +244,7 @@ describe("leaving", () => {
   });
 
   test("a removal that fails after the last file went is not in sync, although the one before left its stamp", () => {
-    using host = appliedHost();
+    using host = copiedHost();
     const layer = daemonLayer(host, {}, false);
     host.apply(layer, `absent-${stamp}`);
     const file = join(host.etc, "pg-one");
@@ -321,23 +259,17 @@ describe("leaving", () => {
   test("the last of two layers in one folder removes the folder", () => {
     using host = new ShellHost();
     const base = host.tree();
-    const named = (name: string, file: string, present: boolean): HostLayer => ({
-      name,
-      present,
-      files: present
-        ? [{ path: `${host.etc}/shared/${file}` as `/${string}`, text: "x", mode: "0644", owner: me }]
-        : [],
-      owns: [`${host.etc}/shared/${file}`],
-      facts: [],
-      activate: ":",
-      retire: ":",
-      timeout: 60,
-    });
-    host.apply(named("first", "a", true), stamp);
-    host.apply(named("second", "b", true), stamp);
-    host.apply(named("first", "a", false), "absent");
+    const apply = (name: string, present: boolean) => {
+      const path = `${host.etc}/shared/${name}` as `/${string}`;
+      const files = present ? [{ path, text: "x", mode: "0644", owner: me } as const] : [];
+      const rest = { owns: [path], facts: [], activate: ":", retire: ":", timeout: 60 };
+      host.apply({ name, present, files, ...rest }, present ? stamp : "absent");
+    };
+    apply("a", true);
+    apply("b", true);
+    apply("a", false);
     expect(host.tree()).toContain("shared/b 644 x");
-    host.apply(named("second", "b", false), "absent");
+    apply("b", false);
     expect(host.tree()).toEqual(base);
     expect(existsSync(host.state)).toBe(false);
   });

@@ -6,7 +6,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
-import { after, appliedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
+import { after, copiedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
 
 /** Calls that sync, and that change names in etc and of the layer's state; the first word of `activate` is its own. */
 const calls = (host: ShellHost, layer: HostLayer, stamp: string): string[] =>
@@ -49,7 +49,7 @@ const pruned = ["sync STATE/made.new", "mv STATE/made.new STATE/made"];
 const activate = "sync activate || :";
 
 test("apply.sh syncs each thing before it relies on it, where a layer arrives and leaves", () => {
-  using host = appliedHost();
+  using host = copiedHost();
   expect(calls(host, { ...daemonLayer(host, after), activate }, stamps.next)).toEqual([
     ...noted,
     ...installed,
@@ -74,7 +74,7 @@ test("apply.sh syncs each thing before it relies on it, where a layer arrives an
 });
 
 test("apply.sh syncs each former file before it restores it", () => {
-  using host = appliedHost();
+  using host = copiedHost();
   expect(calls(host, { ...daemonLayer(host, after), activate: "sync activate; exit 1" }, stamps.next)).toEqual([
     ...noted,
     ...installed,

@@ -1,16 +1,19 @@
 /** Values as a shell reads them, by a real shell. */
 import { spawnSync } from "node:child_process";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { call, variables, word } from "../../../infra/apply/shell.ts";
 
-const hostile = ["it's", "$(id)", "`id`", "a b", 'a"b', "a\\b", "a\nb", "*", ""];
-const printed = (script: string) => spawnSync("sh", ["-c", script], { encoding: "utf8" }).stdout;
+const text = fc.string({ unit: "binary", maxLength: 60 }).filter((one) => !one.includes("\0") && one.isWellFormed());
+const hostile = ["it's", "$(id)", "`id`", "a b", 'a"b', "a\\b", "a\nb", "*", "", "plain"];
+const values = [...hostile, ...fc.sample(text, { seed: 1, numRuns: 40 })];
 
 test("each value of a call and of a word reaches the shell as one word, unchanged", () => {
-  expect(printed(`show() { printf '<%s>' "$@"; }\n${call("show", ...hostile)}`)).toBe(
-    hostile.map((text) => `<${text}>`).join(""),
-  );
-  for (const text of ["plain", ...hostile]) expect(printed(`printf '<%s>' ${word(text)}`)).toBe(`<${text}>`);
+  const show = "show() { printf '<%s>' \"$@\"; }\n";
+  for (const called of [call("show", ...values), `show ${values.map(word).join(" ")}`])
+    expect(spawnSync("sh", ["-s"], { input: show + called, encoding: "utf8" }).stdout).toBe(
+      values.map((value) => `<${value}>`).join(""),
+    );
 });
 
 test("a list is a variable of words with blanks between them", () => {

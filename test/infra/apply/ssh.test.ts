@@ -16,6 +16,12 @@ test("the host comes after the options, and each option is the same for every op
 });
 
 test.each([
+  ["ssh: Could not resolve hostname web1: Name or service not known", "its name does not resolve", "Correct `ssh`"],
+  ["Permission denied (publickey).", "the host rejects the login", "Load your key (ssh-add -l)"],
+  ["Host key verification failed.", "its SSH host key is unknown or has changed", "Compare its fingerprint"],
+  ["ssh: connect to host web1 port 22: Connection refused", "the host is unreachable", "Start it, and open SSH"],
+  ["ssh: connect to host web1 port 22: Connection timed out", "the host is unreachable", "Start it, and open SSH"],
+  ["sudo: a password is required", "sudo requires a password", "Allow that login NOPASSWD"],
   ["REMOTE HOST IDENTIFICATION HAS CHANGED", "its SSH host key is unknown or has changed", "Compare its fingerprint"],
   ["No ED25519 host key is known for web1", "its SSH host key is unknown or has changed", "Compare its fingerprint"],
   ["sudo: a terminal is required to read the password", "sudo requires a password", "Allow that login NOPASSWD"],

@@ -46,7 +46,10 @@ describe("hosts and sites", () => {
     expect(hookHostnames(settings)).toEqual(["a.example.org", "hooks.example.org"]);
     expect(siteHostnames(settings)).toEqual(["blog.example.org", "www.example.org"]);
     expect(allHostnames(settings)).toEqual([
-      ...["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"],
+      "a.example.org",
+      "hooks.example.org",
+      "blog.example.org",
+      "www.example.org",
     ]);
     expect(allHostnames({ ...settings, hosts: [gone] })).toEqual([]);
   });
@@ -91,24 +94,20 @@ test.each([
   expect(gitHostAt(repository)).toBe(gitHost);
 });
 
-const own = (name: string, source = name): Hook => ({ ...example.hooks[1]!, name, sources: [source] });
+const own = (name: string): Hook => ({ ...example.hooks[1]!, name, sources: [name] });
 
-test("hooks of one git host share a source set, a self-hosted hook has its own", () => {
+test("hooks with the same ranges share a source set, and no others, also where the texts are alike", () => {
   const [site, docs] = example.hooks as [Hook, Hook];
-  const sets = sourceSets({ hooks: [site, docs, { ...site, name: "blog" }] });
-  expect(sets.map(({ name, hooks }) => [name, hooks.map((hook) => hook.name)])).toEqual([
-    ["github", ["site", "blog"]],
-    ["docs", ["docs"]],
-  ]);
-});
-
-test("hooks whose ranges differ have sets of their own, also where the texts are alike", () => {
-  const sources = [
-    ["1.1.1.1", "12.1.1.1"],
-    ["1.1.1.11", "2.1.1.1"],
+  const alike = [
+    { ...own("a"), sources: ["1.1.1.1", "12.1.1.1"] },
+    { ...own("b"), sources: ["1.1.1.11", "2.1.1.1"] },
   ];
-  const hooks = sources.map((ranges, i) => ({ ...own(`docs${i}`), sources: ranges }));
-  expect(sourceSets({ hooks }).map(({ cidrs }) => cidrs)).toEqual(sources);
+  const sets = sourceSets({ hooks: [site, docs, { ...site, name: "blog" }, ...alike] });
+  expect(sets.map(({ name, cidrs, hooks }) => [name, cidrs, hooks.map((hook) => hook.name)])).toEqual([
+    ["github", site.sources, ["site", "blog"]],
+    ["docs", docs.sources, ["docs"]],
+    ...alike.map(({ name, sources }) => [name, sources, [name]]),
+  ]);
 });
 
 test("a source set keeps its port when other sets are added, removed or reordered", () => {
@@ -140,43 +139,28 @@ test("a set's port is one of 400 that its name alone determines", () => {
 });
 
 describe("results of builds", () => {
-  const [site] = served.hooks as [Hook & { site: NonNullable<Hook["site"]> }];
-  const with_ = (change: object, siteChange: object = {}) => ({
-    ...site,
-    ...change,
-    site: { ...site.site, ...siteChange },
-  });
+  const site = served.hooks[0] as Parameters<typeof reportPorts>[0];
   const notify = "https://example.net/hook";
 
-  test.each<[string, ReturnType<typeof with_>, number[]]>([
-    ["without a token and a URL", with_({}), []],
-    ["to the git host over https", with_({ setsStatus: true, repository: "https://github.com/a/b.git" }), [443]],
-    [
-      "to the git host on a port",
-      with_({ setsStatus: true, repository: "https://git.example.net:8443/a/b.git" }),
-      [8443],
-    ],
-    [
-      "to a git host that is read over SSH",
-      with_({ setsStatus: true, repository: "ssh://git@git.example.net:2222/a/b" }),
-      [443],
-    ],
-    ["to site.notify", with_({}, { notify }), [443]],
-    ["to site.notify on a port", with_({}, { notify: "https://example.net:8444/hook" }), [8444]],
-    [
-      "to both",
-      with_({ setsStatus: true, repository: "git@github.com:a/b.git" }, { notify: "https://example.net:8444/" }),
-      [443, 8444],
-    ],
-  ])("%s leave the host on these ports: %s", (_, hook, ports) => {
+  test.each<[where: string, ports: number[], repository?: string, notify?: string]>([
+    ["nowhere, without a token and a URL", []],
+    ["to the git host over https", [443], "https://github.com/a/b.git"],
+    ["to the git host on a port", [8443], "https://git.example.net:8443/a/b.git"],
+    ["to a git host that is read over SSH", [443], "ssh://git@git.example.net:2222/a/b"],
+    ["to site.notify", [443], "", notify],
+    ["to site.notify on a port", [8444], "", "https://example.net:8444/hook"],
+    ["to both", [443, 8444], "git@github.com:a/b.git", "https://example.net:8444/"],
+  ])("leave the host %s, on these ports: %s", (_, ports, repository, notify) => {
+    const hook = {
+      ...{ ...site, ...(repository && { repository, setsStatus: true as const }) },
+      site: { ...site.site, ...(notify && { notify }) },
+    };
     expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
   });
 
   test("a hook has `setsStatus` where it has a token, and no such key where it has none", () => {
-    const { setsStatus: _, ...config } = site;
-    const of = (withStatus: string[]) => settled({ ...example, hooks: [config] } as never, withStatus).hooks[0]!;
+    const of = (...withStatus: string[][]) => settled({ ...example, hooks: [site] } as never, ...withStatus).hooks[0]!;
     expect(of(["site"]).setsStatus).toBe(true);
-    expect(Object.keys(of(["docs"]))).not.toContain("setsStatus");
-    expect(Object.keys(settled({ ...example, hooks: [config] } as never).hooks[0]!)).not.toContain("setsStatus");
+    for (const without of [of(["docs"]), of()]) expect(without).not.toHaveProperty("setsStatus");
   });
 });

@@ -64,20 +64,12 @@ test("a request carries the token and goes below the base, with or without a sla
 });
 
 describe("a busy API", () => {
-  test.each<[string, Answer]>([
-    ["429", failed(429, [{ code: 10013, message: "wait" }])],
-    ["500 without a body", text(500, "")],
-    ["502 with a page of a proxy", text(502, "<html>Bad Gateway</html>", { "content-type": "text/html" })],
-    ["503", failed(503, [])],
-  ])(
-    "the client repeats a request three times that is answered with %s, and returns the fourth answer",
-    async (_, busy) => {
-      answers.push(busy, busy, busy, ok("done"));
-      expect(await api().get("ips")).toBe("done");
-      expect(paths()).toEqual(Array(4).fill("GET /ips"));
-      expect(pauses).toEqual([2000, 2000, 2000]);
-    },
-  );
+  test("the client repeats a request three times, and returns the fourth answer", async () => {
+    answers.push(failed(429, []), text(500, ""), text(502, "<html>Bad Gateway</html>"), ok("done"));
+    expect(await api().get("ips")).toBe("done");
+    expect(paths()).toEqual(Array(4).fill("GET /ips"));
+    expect(pauses).toEqual([2000, 2000, 2000]);
+  });
 
   test("the client gives up after the fourth, with the status and Cloudflare's words", async () => {
     answers.push(...Array(4).fill(failed(429, [{ code: 10013, message: "Please wait" }])), ok("never"));
@@ -110,15 +102,14 @@ describe("a busy API", () => {
 });
 
 describe("a rejection", () => {
-  test.each([400, 401, 403, 405, 409])(
-    "the client does not repeat a request that is answered with %i",
-    async (status) => {
-      answers.push(failed(status, [{ code: 1000, message: "Invalid API Token" }]), ok("never"));
-      const refused = await refusal(api().get("zones/z"));
-      expect([refused.status, refused.message]).toEqual([status, `${status} Invalid API Token (1000)`]);
-      expect(requests).toHaveLength(1);
-    },
-  );
+  test.each([400, 403])("the client does not repeat a request that is answered with %i", async (status) => {
+    answers.push(failed(status, [{ code: 1000, message: "Invalid API Token" }]), ok("never"));
+    expect(await refusal(api().get("zones/z"))).toMatchObject({
+      status,
+      message: `${status} Invalid API Token (1000)`,
+    });
+    expect(requests).toHaveLength(1);
+  });
 
   test("get returns undefined for 404, and no other call does", async () => {
     const missing = failed(404, [{ code: 7003, message: "not found" }]);
@@ -131,45 +122,35 @@ describe("a rejection", () => {
 
   test("the message has every error of the envelope, and quotes a long expression in part", async () => {
     const expression = `'${"x".repeat(4000)}' is not a valid value for expression`;
-    answers.push(
-      failed(400, [
-        { code: 1, message: "first" },
-        { code: 20127, message: expression },
-      ]),
-    );
+    const errors = [
+      { code: 1, message: "first" },
+      { code: 20127, message: expression },
+    ];
+    answers.push(failed(400, errors));
     const { message } = await refusal(api().dryRun("POST", "zones/z/rulesets", {}));
     expect(message).toBe(`400 first (1); '${"x".repeat(80)}…' is not a valid value for expression (20127)`);
   });
 
-  test.each(["", "{}"])("a status from 400 on is a rejection without an envelope, too: %j", async (body) => {
-    for (const status of [400, 403]) {
-      answers.push(text(status, body));
-      const refused = await refusal(api().get("zones/z"));
-      expect([refused.status, refused.message]).toEqual([status, `${status}`]);
-    }
-  });
-
-  test("an envelope without success is a rejection, whatever the status, and with or without errors", async () => {
-    answers.push(failed(200, [{ code: 9, message: "no" }]), failed(200, []));
-    expect((await refusal(api().get("zones/z"))).message).toBe("200 no (9)");
-    expect((await refusal(api().get("zones/z"))).message).toBe("200");
+  test.each<[string, Answer, number, string]>([
+    ["a status from 400 on without a body", text(400, ""), 400, "400"],
+    ["a status from 400 on with an empty envelope", text(403, "{}"), 403, "403"],
+    ["an envelope without success, whatever the status", failed(200, [{ code: 9, message: "no" }]), 200, "200 no (9)"],
+    ["an envelope without success and without errors", failed(200, []), 200, "200"],
+    ["an error without a message", failed(400, [{ code: 9 }]), 400, "400  (9)"],
+  ])("%s is one", async (_, answer, status, message) => {
+    answers.push(answer);
+    expect(await refusal(api().get("zones/z"))).toMatchObject({ status, message });
   });
 
   test("an envelope with success is none, whatever its errors", async () => {
     answers.push(json(200, { success: true, errors: [{ code: 9, message: "deprecated" }], result: "done" }));
     expect(await api().get("zones/z")).toBe("done");
   });
-
-  test("an error without a message is quoted by its code", async () => {
-    answers.push(failed(400, [{ code: 9 }]));
-    expect((await refusal(api().get("zones/z"))).message).toMatch(/^400 +\(9\)$/);
-  });
 });
 
 describe("an answer that is none", () => {
   test.each<[string, Answer, number, RegExp]>([
     ["a page with status 200", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
-    ["a page with status 403", text(403, "<html>blocked</html>"), 403, /^403 and no JSON$/],
     ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
     [
       "a connection that is closed before the answer",
@@ -193,8 +174,8 @@ describe("an answer that is none", () => {
     expect(requests).toHaveLength(1);
   });
 
-  test.each([301, 302, 307, 308])("a redirect (%i) is a failure: the token goes nowhere else", async (status) => {
-    answers.push(text(status, "", { location: `${base}/elsewhere` }), ok("never"));
+  test("a redirect is a failure: the token goes nowhere else", async () => {
+    answers.push(text(307, "", { location: `${base}/elsewhere` }), ok("never"));
     const refused = await refusal(api().get("zones/z"));
     expect([refused.status, refused.message]).toEqual([0, expect.stringContaining("redirect")]);
     expect(paths()).toEqual(["GET /zones/z"]);
@@ -219,15 +200,10 @@ describe("an answer that is none", () => {
 
 describe("a list", () => {
   const page = (result: unknown[], total_pages?: number) => ok(result, { page: 1, total_pages });
-  test("has every page, in order", async () => {
+  test("has every page, in order, and keeps the filters of its path", async () => {
     answers.push(page([1, 2], 3), page([3], 3), page([4], 3), page(["never"]));
-    expect(await api().list("zones/z/dns_records")).toEqual([1, 2, 3, 4]);
-    expect(paths()).toEqual([1, 2, 3].map((n) => `GET /zones/z/dns_records?page=${n}&per_page=50`));
-  });
-  test("keeps the filters of its path", async () => {
-    answers.push(page([1], 2), page([], 2));
-    expect(await api().list("certificates?zone_id=z")).toEqual([1]);
-    expect(paths()).toEqual([1, 2].map((n) => `GET /certificates?zone_id=z&page=${n}&per_page=50`));
+    expect(await api().list("certificates?zone_id=z")).toEqual([1, 2, 3, 4]);
+    expect(paths()).toEqual([1, 2, 3].map((n) => `GET /certificates?zone_id=z&page=${n}&per_page=50`));
   });
   test.each<[string, Answer]>([
     ["that has no pages", ok([])],
@@ -237,7 +213,7 @@ describe("a list", () => {
   ])("%s is one request", async (_, answer) => {
     answers.push(answer, ok(["never"]));
     expect(await api().list("zones")).toEqual([]);
-    expect(requests).toHaveLength(1);
+    expect(paths()).toEqual(["GET /zones?page=1&per_page=50"]);
   });
   test("fails as a whole if one page fails", async () => {
     answers.push(page([1], 2), failed(403, [{ code: 10000, message: "Authentication error" }]));
@@ -245,24 +221,22 @@ describe("a list", () => {
   });
 });
 
-test.each(["POST", "PUT"] as const)("a dry run is a %s that says so, with the whole body", async (method) => {
+test("a dry run is a write that says so, with the whole body", async () => {
   answers.push(ok(null));
-  await api().dryRun(method, "zones/z/rulesets", { rules: [] });
-  expect(paths()).toEqual([`${method} /zones/z/rulesets?dry_run=true`]);
+  await api().dryRun("POST", "zones/z/rulesets", { rules: [] });
+  expect(paths()).toEqual(["POST /zones/z/rulesets?dry_run=true"]);
   expect(requests[0]!.body).toBe('{"rules":[]}');
 });
 
 describe("a query of the GraphQL API", () => {
-  const graphql = (status: number, message: string) =>
-    json(status, { data: null, errors: [{ message, path: ["viewer"] }] });
   test("sends the variables, and returns the data", async () => {
     answers.push(json(200, { data: { viewer: {} }, errors: null }));
     expect(await api().query("query", { zone: "z" })).toEqual({ viewer: {} });
     expect(paths()).toEqual(["POST /graphql"]);
     expect(JSON.parse(requests[0]!.body)).toEqual({ query: "query", variables: { zone: "z" } });
   });
-  test.each([200, 400, 403])("throws the errors of an answer with status %i", async (status) => {
-    answers.push(graphql(status, 'unknown field "ref"'));
+  test.each([200, 400])("throws the errors of an answer with status %i", async (status) => {
+    answers.push(json(status, { data: null, errors: [{ message: 'unknown field "ref"', path: ["viewer"] }] }));
     expect(await refusal(api().query("query", {}))).toMatchObject({ status, message: `${status} unknown field "ref"` });
   });
 });

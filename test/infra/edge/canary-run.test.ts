@@ -95,10 +95,6 @@ test("the request waits for the records, and the run for its answer", async () =
   expect(await Promise.race([ended, sleep(3_000, "the run does not end")])).toBe(1);
 });
 
-test("no host is requested where the configuration says so", async () => {
-  expect(await send([], { canary: false })).toEqual([]);
-});
-
 test.each<[Answer, string]>([
   [{ status: 521 }, "521: Cloudflare could not connect to"],
   [{ code: "ENOTFOUND" }, "ENOTFOUND: DNS does not resolve"],

@@ -46,7 +46,7 @@ const senders: Record<
   gogs: ["gogs", ["203.0.113.203"], { "X-Gogs-Signature": digits }],
   "standard-webhooks": ["cms", ["203.0.113.204"], { "webhook-signature": `v1a,${"B".repeat(86)}== ${standard}` }],
 };
-export const gitHosts = Object.keys(senders) as GitHostName[];
+const gitHosts = Object.keys(senders) as GitHostName[];
 
 const siteName = `blog.${example.zone}`;
 
@@ -117,7 +117,7 @@ export const fromEverywhere: readonly Row[] = gitHosts.flatMap((gitHost) => {
 const github = delivery("github");
 const signature = "x-hub-signature-256";
 const signedBy = (...values: string[]): Partial<EdgeRequest> => ({
-  headers: { "user-agent": agents.github, ...(values.length === 0 ? {} : { [signature]: values }) },
+  headers: { "user-agent": agents.github, [signature]: values },
 });
 const getRequest = { method: "GET", source: "192.0.2.33" };
 const browser = { headers: { "user-agent": "Mozilla/5.0 (X11; Linux x86_64)" } };
@@ -128,6 +128,13 @@ const variants: readonly Variant[] = [
   ...gitHosts.map((gitHost): Variant => [`${gitHost} delivers`, "delivery", {}, gitHost]),
   ["header names as github writes them", "delivery", { headers: { "X-HUB-SIGNATURE-256": `sha256=${digits}` } }],
   ["gitlab signs", "delivery", { headers: { "webhook-signature": "v1,YWJjZA==" } }, "gitlab"],
+  ...gitHosts.flatMap((gitHost): Variant[] => {
+    const empty = Object.fromEntries(Object.keys(senders[gitHost][2]).map((name) => [name, ""]));
+    return [
+      [`${gitHost} without a signature`, "nothing", { headers: { "user-agent": agents[gitHost] } }, gitHost],
+      [`${gitHost} with an empty signature`, "nothing", { headers: empty }, gitHost],
+    ];
+  }),
   ["no user agent", "delivery", { headers: { [signature]: `sha256=${digits}` } }],
   // Cloudflare normalises before its rules run; nginx, which gets what was sent, knows the exact path only.
   ["an encoded letter in the path", "delivery", { target: "/webhook/%73ite" }],
@@ -136,9 +143,7 @@ const variants: readonly Variant[] = [
   ["a question mark and no query", "delivery", { target: "/webhook/site?" }],
   ["the hostname in capitals", "delivery", { host: "HOOKS.EXAMPLE.ORG" }],
 
-  ...["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "post"].map(
-    (method): Variant => [`by ${method}`, "nothing", { method }],
-  ),
+  ...["GET", "PUT", "post"].map((method): Variant => [`by ${method}`, "nothing", { method }]),
   ["a slash at the end", "nothing", { target: "/webhook/site/" }],
   ["a path below the hook", "nothing", { target: "/webhook/site/x" }],
   ["a longer name", "nothing", { target: "/webhook/sites" }],
@@ -153,8 +158,6 @@ const variants: readonly Variant[] = [
   ["the hook's path as a query", "nothing", { target: "/?/webhook/site" }],
   ["plain http", "nothing", { ssl: false }],
 
-  ["no signature", "nothing", signedBy()],
-  ["an empty signature", "nothing", signedBy("")],
   ["the prefix alone, as a git host without a secret sends it", "nothing", signedBy("sha256=")],
   ["a signature one digit short", "nothing", signedBy(`sha256=${digits.slice(1)}`)],
   ["a signature one digit long", "nothing", signedBy(`sha256=${digits}0`)],
@@ -173,7 +176,6 @@ const variants: readonly Variant[] = [
     "bitbucket",
   ],
   ["gitlab's other webhook headers", "nothing", { headers: { "webhook-id": "1", "webhook-timestamp": "1" } }, "gitlab"],
-  ["gitlab's token, empty", "nothing", { headers: { "x-gitlab-token": "" } }, "gitlab"],
   ["gitlab's token for github's hook", "nothing", { headers: senders.gitlab[2] }],
   ["gitea's own header alone", "nothing", { headers: { "x-gitea-signature": digits } }, "gitea"],
 

@@ -35,17 +35,14 @@ test("the delivery rule with every published range fills less than half of Cloud
 describe("plan and bots", () => {
   const free: Settings = on("free");
   test("preview rejects a plan that is not the zone's", () => {
-    expect(edgeFaults(on("pro"), liveZone("free"))[0]).toMatch(
-      /edge\.plan is pro, but the zone example\.org is on free.*Write plan: free/s,
-    );
+    for (const plan of ["free", "business", "enterprise"])
+      expect(edgeFaults(on("pro"), liveZone(plan))).toEqual([
+        `pushgate:edge.plan is pro, but the zone example.org is on ${plan}, and the plan decides what a rule can skip. ` +
+          `Write plan: ${plan}, or check that zone and token are the right ones.`,
+      ]);
+    expect(edgeFaults(on("free"), liveZone("pro"))[0]).toContain("Write plan: pro,");
     expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
     expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
-  });
-  test.each(["pro", "business", "enterprise"])("preview names the zone's plan, %s, as the one to write", (plan) => {
-    expect(edgeFaults({ ...free, edge: { ...free.edge, botFightMode: "off" } }, liveZone(plan))).toEqual([
-      `pushgate:edge.plan is free, but the zone example.org is on ${plan}, and the plan decides what a rule can skip. ` +
-        `Write plan: ${plan}, or check that zone and token are the right ones.`,
-    ]);
   });
   test("preview rejects Bot Fight Mode without the operator's choice, and names both fixes", () => {
     const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
