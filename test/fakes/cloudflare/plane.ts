@@ -6,7 +6,7 @@
 import { addressLiteral } from "./address.ts";
 import { compile, type Expression } from "./expression.ts";
 import { type Answer, blocked, challenge, coded, custom, limited } from "./pages.ts";
-import { botScore, type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
+import { type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
 import { type AccessRule, type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
 
 /** Names as Security Events gives its "source". */
@@ -59,7 +59,7 @@ type Refusal = { readonly event: SecurityEvent; readonly answer: Answer };
 /** Throws ExpressionError when a rule's expression could never have been accepted. */
 export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const matching = (phase: string): Rule[] =>
-    rulesOf(zone, phase).filter((rule) => rule.enabled && compiledOnce(rule.expression).matches(request, zone.name));
+    rulesOf(zone, phase).filter((rule) => rule.enabled && compiledOnce(rule.expression).matches(request));
   const settings = { ...zone.settings };
   for (const { action_parameters: set } of matching("http_config_settings")) {
     if (set?.ssl !== undefined) settings.ssl = set.ssl;
@@ -120,7 +120,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const superBotFight = (): Refusal | undefined => {
     const field = "sbfm_definitely_automated";
     const action = bots[field];
-    if (zone.plan === "free" || zone.plan === "enterprise-bots" || botScore(request) > 1) return undefined;
+    if (zone.plan === "free" || zone.plan === "enterprise-bots" || !isAutomated(request)) return undefined;
     if (action === "block") return refuse("sbfm", field, action, blocked);
     return action === "managed_challenge" ? refuse("sbfm", field, action, challenge) : undefined;
   };
