@@ -1,38 +1,23 @@
-/** Addresses as the rule language writes them: alone, as a range in CIDR notation without host bits, or first..last. */
+/** Addresses as the rule language writes them: alone, or as a range in CIDR notation without host bits. */
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
 export type AddressSet = (address: string) => boolean;
 
-const bytes = (address: string): number[] => ipaddr.parse(address).toByteArray();
-
-function compare(a: readonly number[], b: readonly number[]): number {
-  for (const [index, byte] of a.entries()) if (byte !== b[index]) return byte - (b[index] ?? 0);
-  return 0;
-}
-
 /** One literal; a string is what is wrong with it, in the engine's words. */
 export function addressLiteral(text: string): AddressSet | string {
-  const [from = "", to] = text.split("..");
-  const [base = "", bits] = from.split("/");
+  const [base = "", bits] = text.split("/");
   if (isIP(base) === 0) return "invalid IP address syntax";
-  const size = bytes(base).length;
-  const inFamily =
-    (test: (candidate: number[]) => boolean): AddressSet =>
-    (address) => {
-      const candidate = isIP(address) === 0 ? [] : bytes(address);
-      return candidate.length === size && test(candidate);
-    };
-  if (to !== undefined) {
-    if (bits !== undefined || isIP(to) !== isIP(base)) return "invalid IP address syntax";
-    const [first, last] = [bytes(base), bytes(to)];
-    if (compare(first, last) > 0) return "invalid range: start greater than end";
-    return inFamily((candidate) => compare(first, candidate) <= 0 && compare(candidate, last) <= 0);
-  }
-  if (bits === undefined) return inFamily((candidate) => compare(bytes(base), candidate) === 0);
-  if (!/^\d{1,3}$/.test(bits) || Number(bits) > size * 8) return "network length out of bounds";
-  const mask = bytes(base).map((_, index) => 0xff & (0xff00 >> Math.min(8, Math.max(0, Number(bits) - index * 8))));
-  const network = bytes(base);
-  if (network.some((byte, index) => (byte & ~mask[index]! & 0xff) !== 0)) return "host part of address was not zero";
-  return inFamily((candidate) => candidate.every((byte, index) => (byte & mask[index]!) === network[index]));
+  const network = ipaddr.parse(base);
+  const longest = network.toByteArray().length * 8;
+  if (bits !== undefined && (!/^\d{1,3}$/.test(bits) || Number(bits) > longest)) return "network length out of bounds";
+  const length = Number(bits ?? longest);
+  const first = (isIP(base) === 4 ? ipaddr.IPv4 : ipaddr.IPv6).networkAddressFromCIDR(`${base}/${length}`);
+  if (first.toString() !== network.toString()) return "host part of address was not zero";
+  return (address) => {
+    if (isIP(address) === 0) return false;
+    const candidate = ipaddr.parse(address);
+    // An IPv4 address in an IPv6 one is of the family of IPv6.
+    return candidate.kind() === network.kind() && candidate.match(network as ipaddr.IPv4, length);
+  };
 }

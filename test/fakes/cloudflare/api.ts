@@ -5,6 +5,7 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text as textOf } from "node:stream/consumers";
 import { type Authority, createAuthority } from "./authority.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { graphqlRoutes } from "./graphql.ts";
@@ -40,28 +41,21 @@ export type ApiOptions = {
   readonly zone: ZoneState;
   /** Token -> permissions. Used, not copied. */
   readonly tokens?: Record<string, readonly string[]>;
-  readonly host?: string;
-  readonly port?: number;
   /** Signs origin certificates. Left out: one that is made and closed with the API. */
   readonly authority?: Authority;
 };
 
-export type Api = {
+export type Api = Required<ApiOptions> & {
   /** What `cloudflare:baseUrl` is set to. */
   readonly url: string;
-  readonly zone: ZoneState;
-  readonly authority: Authority;
   readonly requests: Seen[];
   readonly faults: Fault[];
-  readonly tokens: Record<string, readonly string[]>;
   readonly close: () => Promise<void>;
 };
 
 const prefix = "/client/v4";
-/** More than the longest ruleset of the largest plan. */
-const longestBody = 16 << 20;
 
-export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options }: ApiOptions): Promise<Api> {
+export async function startApi({ zone, ...options }: ApiOptions): Promise<Api> {
   const tokens = options.tokens ?? { [apiToken]: permissions };
   const authority = options.authority ?? (await createAuthority("Origin CA of the fake Cloudflare"));
   const requests: Seen[] = [];
@@ -76,18 +70,12 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
     return { method, pattern, permission, handle };
   });
 
-  async function answer(request: IncomingMessage, url: URL, body: () => Fields): Promise<Reply> {
+  async function answer({ method, headers }: IncomingMessage, url: URL, body: Fields | undefined): Promise<Reply> {
     const path = url.pathname.slice(prefix.length);
-    const fitting = url.pathname.startsWith(prefix) ? routes.filter(({ pattern }) => pattern.test(path)) : [];
-    const route = fitting.find(({ method }) => method === request.method);
-    if (route === undefined)
-      throw fitting.length > 0
-        ? new Refusal(405, 10405, "Method not allowed for this authentication scheme")
-        : new Refusal(404, 7000, `No route for that URI: ${request.method} ${path}`);
-    const params = Object.fromEntries(
-      Object.entries(route.pattern.exec(path)?.groups ?? {}).map(([name, value]) => [name, decodeURIComponent(value)]),
-    );
-    const held = path === "/ips" ? [] : granted(request.headers.authorization, tokens);
+    const route = routes.find((one) => one.method === method && one.pattern.test(path));
+    if (route === undefined) throw new Refusal(404, 7000, `No route for that URI: ${method} ${path}`);
+    const params: Record<string, string> = { ...route.pattern.exec(path)!.groups };
+    const held = granted(headers.authorization, tokens);
     const holds = (permission: string) =>
       held.includes(permission) || held.includes(permission.replace(/ Read$/, " Write"));
     const demand = (permission: string) => {
@@ -96,53 +84,34 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
     if (route.permission !== undefined) demand(route.permission);
     if (params.zone !== undefined && params.zone !== zone.id)
       throw new Refusal(404, 7003, `Could not route to ${path}, perhaps your object identifier is invalid?`);
-    return route.handle({ params, query: url.searchParams, body: body(), demand, holds });
+    if (body === undefined) throw new Refusal(400, 6007, "Malformed JSON in request body");
+    return route.handle({ params, query: url.searchParams, body, demand, holds });
   }
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const url = new URL(request.url ?? "/", "http://api");
-    const text = await textOf(request);
-    const seen = (status: number, body: Fields) =>
-      requests.push({
-        method: request.method ?? "",
-        path: url.pathname.slice(prefix.length) + url.search,
-        status,
-        body,
-      });
-    const send = (status: number, content: string, headers: Readonly<Record<string, string>> = {}) =>
+    const body = parsed(await textOf(request));
+    const send = (status: number, content: string, headers: Readonly<Record<string, string>> = {}) => {
+      const path = url.pathname.slice(prefix.length) + url.search;
+      requests.push({ method: request.method ?? "", path, status, body: body ?? {} });
       response.writeHead(status, { "content-type": "application/json", ...headers }).end(content);
+    };
     const fault = faults.find(
       ({ method, path, times }) =>
         times > 0 && [undefined, request.method].includes(method) && (path?.test(url.pathname) ?? true),
     );
     if (fault) {
       fault.times--;
-      seen(fault.status, {});
-      send(
-        fault.status,
-        fault.body ?? envelope(new Refusal(fault.status, 10013, "Please wait and try again")),
-        fault.headers,
-      );
+      const { status, headers } = fault;
+      send(status, fault.body ?? envelope(new Refusal(status, 10013, "Please wait and try again")), headers);
       return;
     }
-    let body: Fields = {};
     try {
-      const {
-        status = 200,
-        result,
-        info,
-        raw,
-      } = await answer(request, url, () => {
-        body = parsed(text);
-        return body;
-      });
-      seen(status, body);
+      const { status = 200, result, info, raw } = await answer(request, url, body);
       const ok = { success: true, errors: [], messages: [], result, ...(info ? { result_info: info } : {}) };
-      if (status === 204) response.writeHead(204).end();
-      else send(status, JSON.stringify(raw ?? ok));
+      send(status, status === 204 ? "" : JSON.stringify(raw ?? ok));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      seen(error.status, body);
       send(error.status, envelope(error));
     }
   }
@@ -153,10 +122,9 @@ export async function startApi({ zone, host = "127.0.0.1", port = 0, ...options 
       response.writeHead(400).end(envelope(new Refusal(400, 0, `fake API: ${String(error)}`)));
     });
   });
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
-  const { port: bound } = server.address() as AddressInfo;
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${bound}${prefix}`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
     ...{ zone, authority, requests, faults, tokens },
     close: async () => {
       server.closeAllConnections();
@@ -180,23 +148,13 @@ const envelope = ({ code, message, pointer }: Refusal): string => {
   return JSON.stringify({ result: null, success: false, errors: [error], messages: [] });
 };
 
-async function textOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size <= longestBody) chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function parsed(text: string): Fields {
+/** undefined for what is no JSON object. */
+function parsed(text: string): Fields | undefined {
   if (text === "") return {};
   try {
     const value: unknown = JSON.parse(text);
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
   } catch {
-    // Rejected below, as is anything else that is not an object.
+    return undefined;
   }
-  throw new Refusal(400, 6007, "Malformed JSON in request body");
 }

@@ -1,36 +1,25 @@
 /** The fake API's Origin CA and client certificates: real signatures on real requests, real keys that must match. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { Authority } from "./authority.ts";
-import { type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
+import { byId, type Call, type Fields, found, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
 import { type ClientCertificate, idOf, type ZoneState } from "./zone.ts";
 
 /** Days an Origin CA certificate may be valid. */
 const validities = [7, 30, 90, 365, 730, 1095, 5475];
-const hostnameCertificatesPerZone = 10;
-
-const strings = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 
 export function certificateRoutes(zone: ZoneState, authority: Authority): Route[] {
   const inZone = (name: string): boolean => name === zone.name || name.endsWith(`.${zone.name}`);
 
   async function signOrigin({ body }: Call): Promise<Reply> {
     // Returned sorted, whatever order was sent.
-    const names = strings(body.hostnames).sort();
+    const names = [...((body.hostnames ?? []) as string[])].sort();
     const days = Number(body.requested_validity ?? 5475);
-    if (names.length === 0 || names.length > 200) throw new Refusal(400, 1007, "hostnames: 1 to 200 are needed");
-    for (const name of names) {
-      const bare = name.replace(/^\*\./, "");
-      if (!inZone(bare) || bare.includes("*"))
-        throw new Refusal(
-          400,
-          1010,
-          `Failed to validate requested hostname ${name}: This zone is either not part of your account, or you do not have access to it.`,
-        );
-    }
+    if (names.length === 0) throw new Refusal(400, 1007, "hostnames: 1 to 200 are needed");
+    const stranger = names.find((name) => !inZone(name));
+    if (stranger !== undefined)
+      throw new Refusal(400, 1010, `Failed to validate requested hostname ${stranger}: This zone is not yours.`);
     if (!validities.includes(days)) throw new Refusal(400, 1008, `requested_validity: one of ${validities.join(", ")}`);
-    if (!["origin-rsa", "origin-ecc", "keyless-certificate"].includes(String(body.request_type)))
-      throw new Refusal(400, 1006, "request_type: one of origin-rsa, origin-ecc, keyless-certificate");
+    if (body.request_type !== "origin-ecc") throw new Refusal(400, 1006, "request_type: the key is of another type");
     const certificate = await authority.sign(String(body.csr ?? ""), names, days).catch(() => {
       throw new Refusal(400, 1005, "Failed to parse the certificate signing request");
     });
@@ -42,12 +31,7 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     return { result: { ...stored, csr: body.csr, requested_validity: days } };
   }
 
-  const origin = ({ params }: Call) =>
-    found(
-      zone.origin_certificates.find(({ id }) => id === params.id),
-      1002,
-      "certificate not found",
-    );
+  const origin = ({ params }: Call) => byId(zone.origin_certificates, params.id, 1002, "certificate not found");
 
   // Functions, so that a test may replace the zone's lists.
   const held = (): ClientCertificate[] => zone.origin_pulls.hostname_certificates;
@@ -65,8 +49,7 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     }
     if (leaf.ca || leaf.issuer === leaf.subject) throw new Refusal(400, 1412, "missing leaf certificate");
     if (!fits) throw new Refusal(400, 1414, "The private key does not match the certificate");
-    if (held().length >= hostnameCertificatesPerZone)
-      throw new Refusal(400, 1405, `at most ${hostnameCertificatesPerZone} certificates are allowed`);
+    if (held().length >= 10) throw new Refusal(400, 1405, "at most 10 certificates are allowed");
     const stored: ClientCertificate = {
       id: idOf(leaf.fingerprint256, held().length, Date.now()),
       certificate: String(certificate),
@@ -109,75 +92,59 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
     const result = given.map(({ hostname, cert_id, enabled }) => {
       const name = String(hostname);
       zone.origin_pulls.hostnames = zone.origin_pulls.hostnames.filter((existing) => existing.hostname !== name);
-      const about = {
-        hostname: name,
-        cert_id: String(cert_id),
-        status: "active",
-        cert_status: "active",
-        updated_at: now(),
-      };
+      const about = { hostname: name, cert_id: String(cert_id), cert_status: "active", updated_at: now() };
       if (enabled === null) {
         removed.set(name, { ...about, enabled: null, status: "deleted" });
         return { ...about, enabled: null, status: "pending_deletion" };
       }
-      const made = { ...about, enabled: enabled === true, created_at: now() };
+      const made = { ...about, status: "active", enabled: enabled === true, created_at: now() };
       zone.origin_pulls.hostnames.push(made);
       return made;
     });
     return { result };
   }
 
-  const SSL = "SSL and Certificates";
-  const O = "/zones/:zone/origin_tls_client_auth";
+  function originsOfZone({ query }: Call): Reply {
+    if (query.get("zone_id") !== zone.id) throw new Refusal(400, 1003, "zone_id: a zone of yours is needed");
+    return paged(zone.origin_certificates, query, 20);
+  }
+
+  function revoke(call: Call): Reply {
+    const { id } = origin(call);
+    zone.origin_certificates = zone.origin_certificates.filter((kept) => kept.id !== id);
+    return { result: { id, revoked_at: now() } };
+  }
+
+  function packs({ query }: Call): Reply {
+    const all = query.get("status") === "all";
+    return paged(
+      zone.certificate_packs.filter(({ status }) => all || status === "active"),
+      query,
+      20,
+    );
+  }
+
+  function association({ params: { hostname = "" } }: Call): Reply {
+    const kept = zone.origin_pulls.hostnames.find((one) => one.hostname === hostname);
+    const result = found(kept ?? removed.get(hostname), 1433, "hostname not found");
+    const isHeld = held().some(({ id }) => id === result.cert_id);
+    const isDeleted = !isHeld && deleted.has(String(result.cert_id));
+    return { result: { ...result, ...(isDeleted && { cert_status: "deleted" }) } };
+  }
+
+  const [reads, writes] = ["SSL and Certificates Read", "SSL and Certificates Write"];
+  const O = "/zones/:zone/origin_tls_client_auth/hostnames";
   return [
-    ["POST", "/certificates", `${SSL} Write`, signOrigin],
-    [
-      "GET",
-      "/certificates",
-      `${SSL} Read`,
-      ({ query }) => {
-        if (query.get("zone_id") !== zone.id) throw new Refusal(400, 1003, "zone_id: a zone of yours is needed");
-        return paged(zone.origin_certificates, query, 20);
-      },
-    ],
-    ["GET", "/certificates/:id", `${SSL} Read`, (call) => ({ result: origin(call) })],
-    [
-      "GET",
-      "/zones/:zone/ssl/certificate_packs",
-      `${SSL} Read`,
-      ({ query }) => {
-        const shown = zone.certificate_packs.filter(
-          ({ status }) => query.get("status") === "all" || status === "active",
-        );
-        return paged(shown, query, 20);
-      },
-    ],
-    [
-      "DELETE",
-      "/certificates/:id",
-      `${SSL} Write`,
-      (call) => {
-        const gone = origin(call);
-        zone.origin_certificates = zone.origin_certificates.filter((kept) => kept !== gone);
-        return { result: { id: gone.id, revoked_at: now() } };
-      },
-    ],
-    ["PUT", `${O}/hostnames`, `${SSL} Write`, associate],
-    ["GET", `${O}/hostnames/certificates`, `${SSL} Read`, () => ({ result: held().map(shown) })],
-    ["POST", `${O}/hostnames/certificates`, `${SSL} Write`, upload],
-    ["GET", `${O}/hostnames/certificates/:id`, `${SSL} Read`, (call) => ({ result: shown(one(call)) })],
-    ["DELETE", `${O}/hostnames/certificates/:id`, `${SSL} Write`, drop],
-    [
-      "GET",
-      `${O}/hostnames/:hostname`,
-      `${SSL} Read`,
-      ({ params }) => {
-        const kept = zone.origin_pulls.hostnames.find(({ hostname }) => hostname === params.hostname);
-        const result = found(kept ?? removed.get(params.hostname ?? ""), 1433, "hostname not found");
-        const isHeld = held().some(({ id }) => id === result.cert_id);
-        const isDeleted = !isHeld && deleted.has(String(result.cert_id));
-        return { result: { ...result, ...(isDeleted && { cert_status: "deleted" }) } };
-      },
-    ],
+    ["GET", "/zones/:zone/ssl/certificate_packs", reads, packs],
+    ["GET", "/certificates", reads, originsOfZone],
+    ["POST", "/certificates", writes, signOrigin],
+    ["GET", "/certificates/:id", reads, (call) => ({ result: origin(call) })],
+    ["DELETE", "/certificates/:id", writes, revoke],
+    ["PUT", O, writes, associate],
+    ["GET", `${O}/certificates`, reads, () => ({ result: held().map(shown) })],
+    ["POST", `${O}/certificates`, writes, upload],
+    ["GET", `${O}/certificates/:id`, reads, (call) => ({ result: shown(one(call)) })],
+    ["DELETE", `${O}/certificates/:id`, writes, drop],
+    ["GET", `${O}/:hostname`, reads, association],
   ];
 }

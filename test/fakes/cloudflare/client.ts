@@ -3,7 +3,6 @@ import { type Api, apiToken } from "./api.ts";
 
 export type Answer = {
   readonly status: number;
-  readonly headers: Headers;
   readonly result: unknown;
   readonly errors: { code: number; message: string; source?: unknown }[];
 };
@@ -17,8 +16,7 @@ export function clientOf(api: () => Api) {
     const asked = { method, headers, ...(body === undefined ? {} : { body: content }) };
     const response = await fetch(url + path.replace(/^Z/, `/zones/${zone.id}`), asked);
     const text = await response.text();
-    const { status, headers: told } = response;
-    return { status, headers: told, ...(text ? JSON.parse(text) : { result: null, errors: [] }) };
+    return { status: response.status, ...(text ? JSON.parse(text) : { result: null, errors: [] }) };
   }
   return {
     ask,

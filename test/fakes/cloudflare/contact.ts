@@ -40,7 +40,7 @@ export function contact(options: OriginOptions, { origin }: Verdict, source: str
   const connect = { host: where.address, port: where.port, ...(localAddress ? { localAddress } : {}) };
   if (!origin.secure) return { where, secure: false, connect };
   const client = clientCertificate(zone, record.name);
-  const strict = origin.ssl === "strict" || origin.ssl === "origin_pull";
+  const strict = origin.ssl === "strict";
   const trust = {
     servername: record.name,
     rejectUnauthorized: strict,

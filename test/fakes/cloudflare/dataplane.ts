@@ -77,7 +77,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       counted: (ref) => count(ref, seen.source),
     };
     const verdict = decide(zone, asked);
-    record(zone, asked, ray, verdict.events);
+    record(zone, ray, verdict.events);
     const about = { ray, source: asked.source, host: asked.host, method: asked.method, target: asked.target };
     const log = (status: number, origin?: EdgeEvent["origin"]) =>
       events.push({

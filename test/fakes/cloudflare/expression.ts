@@ -1,10 +1,10 @@
 /**
- * Cloudflare's rule language: parsed by type, left to right, as the real engine does, so that what it rejects is rejected
- * here. An absent header makes a comparison false, except `ne`, which is true; `any` of nothing is false, `all` of
- * nothing is true.
+ * The part of Cloudflare's rule language that rules of pushgate and of a zone's owner in these tests use: parsed by type,
+ * left to right, as the real engine does, so that what it rejects is rejected here. An absent header makes a comparison
+ * false, except `ne`, which is true; `any` of nothing is false, `all` of nothing is true.
  */
 import { type EdgeRequest, fields, type Type, type Value } from "./request.ts";
-import { ExpressionError, Scanner, type Test } from "./scanner.ts";
+import { ExpressionError, Scanner } from "./scanner.ts";
 
 export { ExpressionError };
 
@@ -13,12 +13,15 @@ const longest = 4096;
 /** The parser recurses, and no rule of a test is deeper. */
 const deepest = 100;
 
-type Context = { readonly request: EdgeRequest; readonly zone: string };
 /** `each`: read gives a list, and what is done with it is done with every member. */
-type Node = { readonly type: Type; readonly each: boolean; readonly read: (context: Context) => Value | undefined };
+type Node = {
+  readonly type: Type;
+  readonly each?: true;
+  readonly read: (request: EdgeRequest) => Value | undefined;
+};
 
 export type Expression = {
-  readonly matches: (request: EdgeRequest, zone: string) => boolean;
+  readonly matches: (request: EdgeRequest) => boolean;
   /** What it makes use of, for the plan to allow. */
   readonly fields: ReadonlySet<string>;
   readonly operators: ReadonlySet<string>;
@@ -31,34 +34,17 @@ export function compile(source: string): Expression {
     throw new ExpressionError(20127, `the expression is ${source.length} characters long, the maximum is ${longest}`);
   const parser = new Parser(source);
   const node = parser.whole();
-  return {
-    matches: (request, zone) => node.read({ request, zone }) === true,
-    fields: parser.fields,
-    operators: parser.operators,
-  };
+  const { fields, operators } = parser;
+  return { matches: (request) => node.read(request) === true, fields, operators };
 }
 
 const elementOf = (type: Type): Type | undefined => /^\w+<(.*)>$/.exec(type)?.[1] as Type | undefined;
 const asList = (value: Value | undefined): readonly Value[] => (Array.isArray(value) ? value : []);
 
-/** Functions of one value and, for two of them, a text; `len` of a text counts bytes. */
-const functions: Readonly<
-  Record<string, { of: Type; gives: Type; text?: true; run: (v: string, t: string) => Value }>
-> = {
-  ends_with: { of: "Bytes", gives: "Bool", text: true, run: (value, text) => value.endsWith(text) },
-  len: { of: "Bytes", gives: "Int", run: (value) => Buffer.byteLength(value, "latin1") },
-  lower: { of: "Bytes", gives: "Bytes", run: (value) => value.replace(/[A-Z]/g, (letter) => letter.toLowerCase()) },
-  starts_with: { of: "Bytes", gives: "Bool", text: true, run: (value, text) => value.startsWith(text) },
-};
-
-const ordered = { eq: "==", ne: "!=", lt: "<", le: "<=", gt: ">", ge: ">=" } as const;
 const orders: Readonly<Record<string, (a: Value, b: Value) => boolean>> = {
   eq: (a, b) => a === b,
   ne: (a, b) => a !== b,
   lt: (a, b) => a < b,
-  le: (a, b) => a <= b,
-  gt: (a, b) => a > b,
-  ge: (a, b) => a >= b,
 };
 
 class Parser extends Scanner {
@@ -67,72 +53,58 @@ class Parser extends Scanner {
   #depth = 0;
 
   whole(): Node {
-    const node = this.#logical(0);
+    const node = this.#logical("or");
     this.space();
     if (this.at < this.source.length) this.fail("unrecognised input", this.source.length - this.at);
-    if (node.type !== "Bool") this.fail(`expected value of type Bool, but got ${node.type}`);
+    return this.#needs("Bool", node);
+  }
+
+  #needs(type: Type, node: Node, at = this.at, reason = ""): Node {
+    if (node.type !== type) this.fail(`${reason}expected value of type ${type}, but got ${node.type}`, 1, at);
     return node;
   }
 
-  /** Weakest first: or, xor, and. */
-  #logical(level: number): Node {
-    const [pattern, join] = (
-      [
-        [/(\|\||or\b)/y, (a: boolean, b: () => boolean) => a || b()],
-        [/(\^\^|xor\b)/y, (a: boolean, b: () => boolean) => a !== b()],
-        [/(&&|and\b)/y, (a: boolean, b: () => boolean) => a && b()],
-      ] as const
-    )[level]!;
-    const next = (): Node => (level === 2 ? this.#single() : this.#logical(level + 1));
+  /** `or` is weaker than `and`. */
+  #logical(join: "or" | "and"): Node {
+    const next = (): Node => (join === "or" ? this.#logical("and") : this.#single());
     const nodes = [next()];
-    while (this.skip(pattern)) {
-      const at = this.at;
-      nodes.push(next());
-      const wrong = nodes.find(({ type }) => type !== "Bool");
-      if (wrong) this.fail(`expected value of type Bool, but got ${wrong.type}`, 1, at);
+    while (this.skip(join === "or" ? /or\b/y : /and\b/y)) {
+      this.#needs("Bool", nodes[0]!);
+      nodes.push(this.#needs("Bool", next()));
     }
     if (nodes.length === 1) return nodes[0]!;
-    const read = (context: Context) =>
-      nodes
-        .slice(1)
-        .reduce((so, node) => join(so, () => node.read(context) === true), nodes[0]!.read(context) === true);
-    return { type: "Bool", each: false, read };
+    const holds = (request: EdgeRequest) => (node: Node) => node.read(request) === true;
+    const read = (request: EdgeRequest) => (join === "or" ? nodes.some(holds(request)) : nodes.every(holds(request)));
+    return { type: "Bool", read };
   }
 
   #single(): Node {
     if (++this.#depth > deepest) this.fail("too many nested expressions");
     try {
-      if (this.skip(/(!(?!=)|not\b)/y)) {
-        const node = this.#single();
-        if (node.type !== "Bool") this.fail(`expected value of type Bool, but got ${node.type}`);
-        return { ...node, read: (context) => node.read(context) !== true };
+      if (this.skip(/not\b/y)) {
+        const node = this.#needs("Bool", this.#single());
+        return { ...node, read: (request) => node.read(request) !== true };
       }
-      if (this.skip(/\(/y)) {
-        const node = this.#logical(0);
-        if (!this.skip(/\)/y)) this.fail("expected )");
-        return node;
-      }
-      return this.#comparison();
+      if (!this.skip(/\(/y)) return this.#comparison();
+      const node = this.#logical("or");
+      if (!this.skip(/\)/y)) this.fail("expected )");
+      return node;
     } finally {
       this.#depth--;
     }
   }
 
   #comparison(): Node {
-    const constant = this.skip(/true\b(?![.(])/y) ? true : this.skip(/false\b(?![.(])/y) ? false : undefined;
-    if (constant !== undefined) return { type: "Bool", each: false, read: () => constant };
+    if (this.skip(/true\b/y)) return { type: "Bool", read: () => true };
     const node = this.#value();
-    if (node.type === "Bool" || node.type === "Array<Bool>")
-      return node.each ? { ...node, each: false, type: "Array<Bool>" } : node;
+    if (node.type === "Bool" || node.type === "Array<Bool>") return node;
     const { test, absent } = this.#operator(node.type);
-    if (!node.each) {
-      const read = (context: Context) => {
-        const value = node.read(context);
-        return value === undefined ? absent : test(value);
-      };
-      return { type: "Bool", each: false, read };
-    }
-    return { type: "Array<Bool>", each: false, read: (context) => asList(node.read(context)).map(test) };
+    if (node.each) return { type: "Array<Bool>", read: (request) => asList(node.read(request)).map(test) };
+    const read = (request: EdgeRequest) => {
+      const value = node.read(request);
+      return value === undefined ? absent : test(value);
+    };
+    return { type: "Bool", read };
   }
 
   /** A field or a call, and what is indexed out of it. */
@@ -141,106 +113,77 @@ class Parser extends Scanner {
     const at = this.at;
     const name = this.take(/[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*/y);
     if (name === undefined) this.fail("expected an identifier", this.source.length - at);
-    let node = this.skip(/\(/y) ? this.#call(name, at) : this.#field(name, at);
-    while (this.skip(/\[/y)) {
-      const { type } = node;
-      const element = elementOf(type);
-      const inner = node.read;
-      if (element === undefined) this.fail(`cannot access index for type ${type}`);
-      if (this.skip(/\*/y)) node = { type: element, each: true, read: (context) => asList(inner(context)) };
-      else if (type.startsWith("Map")) {
-        const key = this.text();
-        const read = (context: Context) => (inner(context) as ReadonlyMap<string, Value> | undefined)?.get(key);
-        node = { type: element, each: false, read };
-      } else {
-        const index = Number(this.take(/\d+/y) ?? this.fail("expected literal of type Int"));
-        node = { type: element, each: false, read: (context) => asList(inner(context))[index] };
-      }
+    if (this.skip(/\(/y)) return this.#call(name, at);
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (field === undefined) this.fail("unknown identifier", name.length, at);
+    this.fields.add(name);
+    let node: Node = { type: field.type, read: field.read };
+    while (!node.each && this.skip(/\[/y)) {
+      node = this.#indexed(node);
       if (!this.skip(/\]/y)) this.fail("expected ]");
-      if (node.each) break;
     }
     return node;
   }
 
-  #field(name: string, at: number): Node {
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (field === undefined) this.fail("unknown identifier", name.length, at);
-    this.fields.add(name);
-    return { type: field.type, each: false, read: ({ request, zone }) => field.read(request, zone) };
+  #indexed({ type, read }: Node): Node {
+    const element = elementOf(type);
+    if (element === undefined) return this.fail(`cannot access index for type ${type}`);
+    if (this.skip(/\*/y)) return { type: element, each: true, read: (request) => asList(read(request)) };
+    if (type.startsWith("Map")) {
+      const key = this.text();
+      return { type: element, read: (request) => (read(request) as ReadonlyMap<string, Value>).get(key) };
+    }
+    const index = Number(this.take(/\d+/y) ?? this.fail("expected literal of type Int"));
+    return { type: element, read: (request) => asList(read(request))[index] };
   }
 
   #call(name: string, at: number): Node {
     const close = () => this.skip(/\)/y) || this.fail("expected )");
+    const argument = "invalid type of argument #0: ";
     if (name === "any" || name === "all") {
-      const node = this.#comparison();
-      if (node.type !== "Array<Bool>")
-        this.fail(`invalid type of argument #0: expected value of type Array<Bool>, but got ${node.type}`, 1, at);
+      const node = this.#needs("Array<Bool>", this.#comparison(), at, argument);
       close();
-      const read = (context: Context) => {
-        const list = asList(node.read(context));
-        return name === "any" ? list.some((value) => value === true) : list.every((value) => value === true);
+      const read = (request: EdgeRequest) => {
+        const list = asList(node.read(request));
+        return name === "any" ? list.includes(true) : !list.includes(false);
       };
-      return { type: "Bool", each: false, read };
+      return { type: "Bool", read };
     }
-    const called = Object.hasOwn(functions, name) ? functions[name] : undefined;
-    if (called === undefined) this.fail("unknown identifier", name.length, at);
-    const node = this.#value();
-    if (node.type !== called.of)
-      this.fail(`invalid type of argument #0: expected value of type ${called.of}, but got ${node.type}`, 1, at);
-    if (called.text && !this.skip(/,/y)) this.fail("expected ,");
-    const text = called.text ? this.text() : "";
+    if (name !== "len" && name !== "starts_with") this.fail("unknown identifier", name.length, at);
+    const node = this.#needs("Bytes", this.#value(), at, argument);
+    if (name === "starts_with" && !this.skip(/,/y)) this.fail("expected ,");
+    const text = name === "starts_with" ? this.text() : "";
     close();
-    const run = (value: Value) => called.run(value as string, text);
-    // Of a list, a function makes a list, to be indexed again: any(lower(H[*])[*] eq "x"); a test may stay as it is.
-    if (node.each) {
-      const type = `Array<${called.gives}>` as Type;
-      return { type, each: false, read: (context) => asList(node.read(context)).map(run) };
-    }
-    const read = (context: Context) => {
-      const value = node.read(context);
+    // `len` counts bytes.
+    const run = (value: Value): Value =>
+      name === "len" ? Buffer.byteLength(String(value), "latin1") : String(value).startsWith(text);
+    const gives = name === "len" ? "Int" : "Bool";
+    // Of a list, a function makes a list.
+    if (node.each) return { type: `Array<${gives}>`, read: (request) => asList(node.read(request)).map(run) };
+    const read = (request: EdgeRequest) => {
+      const value = node.read(request);
       return value === undefined ? undefined : run(value);
     };
-    return { type: called.gives, each: false, read };
+    return { type: gives, read };
   }
 
   /** What the type allows. `absent`: the answer where there is nothing to compare. */
-  #operator(type: Type): { test: Test; absent: boolean } {
+  #operator(type: Type): { test: (value: Value) => boolean; absent: boolean } {
     this.space();
     const at = this.at;
-    const word = this.take(/(==|!=|<=|>=|<|>|~|[a-z_]+)/y) ?? "";
-    const order = Object.entries(ordered).find(([name, sign]) => word === name || word === sign)?.[0];
-    const name = order ?? (word === "~" ? "matches" : word);
-    const wrong = () => this.fail(`unsupported operation for type ${type}`, word.length, at);
-    if (type.startsWith("Array") || type.startsWith("Map")) return wrong();
+    const name = this.take(/[a-z_]+/y) ?? "";
+    const order = Object.hasOwn(orders, name) ? orders[name] : undefined;
+    if (order === undefined && name !== "in") this.fail("expected an operator", name.length, at);
+    if (elementOf(type) !== undefined || (type === "Ip" && name === "lt"))
+      this.fail(`unsupported operation for type ${type}`, name.length, at);
     this.operators.add(name);
-    if (name === "in") return { test: this.set(type), absent: false };
-    if (order !== undefined) {
-      if (type === "Ip") {
-        if (order !== "eq" && order !== "ne") return wrong();
-        const same = this.address(false);
-        return { test: (value) => same(value as string) === (order === "eq"), absent: order === "ne" };
-      }
-      const literal = type === "Int" ? this.int() : this.text();
-      return { test: (value) => orders[order]!(value, literal), absent: order === "ne" };
+    if (order === undefined) return { test: this.set(type), absent: false };
+    const absent = name === "ne";
+    if (type === "Ip") {
+      const same = this.address(false);
+      return { test: (value) => same(String(value)) !== absent, absent };
     }
-    if (type !== "Bytes") return name === "" ? this.fail("expected an operator") : wrong();
-    if (name === "contains") {
-      const text = this.text();
-      return { test: (value) => (value as string).includes(text), absent: false };
-    }
-    if (name === "matches") return this.#pattern((text) => new RegExp(text, "s"));
-    return this.fail(word === "" ? "unrecognised input" : "expected an operator", word.length, at);
-  }
-
-  #pattern(make: (text: string) => RegExp): { test: Test; absent: boolean } {
-    this.space();
-    const at = this.at;
-    const text = this.text();
-    try {
-      const pattern = make(text);
-      return { test: (value) => pattern.test(value as string), absent: false };
-    } catch {
-      return this.fail("invalid regular expression", this.at - at, at);
-    }
+    const literal = type === "Int" ? this.int() : this.text();
+    return { test: (value) => order(value, literal), absent };
   }
 }

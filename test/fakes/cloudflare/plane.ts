@@ -6,31 +6,21 @@
 import { addressLiteral } from "./address.ts";
 import { compile, type Expression } from "./expression.ts";
 import { type Answer, blocked, challenge, coded, custom, limited } from "./pages.ts";
-import { botScore, type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
+import { type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
 import { type AccessRule, type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
 
 /** Names as Security Events gives its "source". */
 export type Source =
-  | "dns"
-  | "ip"
-  | "ipRange"
-  | "firewallCustom"
-  | "rateLimit"
-  | "firewallManaged"
-  | "sbfm"
-  | "botFight"
-  | "zoneLockdown"
-  | "uaBlock"
-  | "bic"
-  | "securityLevel";
+  | ("dns" | "ip" | "ipRange" | "firewallCustom" | "rateLimit" | "firewallManaged" | "sbfm" | "botFight")
+  | ("zoneLockdown" | "uaBlock" | "bic" | "securityLevel");
 
 export type SecurityEvent = { readonly source: Source; readonly ref: string; readonly action: string };
 
 /** Where and how Cloudflare connects to the origin for this request. */
-export type Origin = {
+type Origin = {
   readonly records: readonly DnsRecord[];
   readonly port: number;
-  readonly ssl: "off" | "flexible" | "full" | "strict" | "origin_pull";
+  readonly ssl: "flexible" | "full" | "strict";
   /** TLS to the origin: with "full" and "strict" only where the visitor came by TLS too. */
   readonly secure: boolean;
 };
@@ -55,11 +45,15 @@ function compiledOnce(source: string): Expression {
 }
 
 type Refusal = { readonly event: SecurityEvent; readonly answer: Answer };
+const refuse = (source: Source, ref: string, action: string, answer: Answer): Refusal => ({
+  event: { source, ref, action },
+  answer,
+});
 
 /** Throws ExpressionError when a rule's expression could never have been accepted. */
 export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const matching = (phase: string): Rule[] =>
-    rulesOf(zone, phase).filter((rule) => rule.enabled && compiledOnce(rule.expression).matches(request, zone.name));
+    rulesOf(zone, phase).filter((rule) => rule.enabled && compiledOnce(rule.expression).matches(request));
   const settings = { ...zone.settings };
   for (const { action_parameters: set } of matching("http_config_settings")) {
     if (set?.ssl !== undefined) settings.ssl = set.ssl;
@@ -68,50 +62,33 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   }
   const ports = matching("http_request_origin").flatMap((rule) => rule.action_parameters?.origin?.port ?? []);
   const ssl = settings.ssl as Origin["ssl"];
-  const records = zone.dns_records.filter(
-    ({ name, type, proxied }) =>
-      proxied && ["A", "AAAA", "CNAME"].includes(type) && name === request.host.toLowerCase(),
-  );
-  const secure = ssl === "origin_pull" || ((request.ssl ?? true) && (ssl === "full" || ssl === "strict"));
+  const host = request.host.toLowerCase();
+  const records = zone.dns_records.filter(({ name, proxied }) => proxied && name === host);
+  const secure = (request.ssl ?? true) && (ssl === "full" || ssl === "strict");
   const origin: Origin = { records, ssl, secure, port: ports.at(-1) ?? (secure ? 443 : 80) };
 
-  const skipped = { phases: [] as string[], products: [] as string[] };
+  /** Phases and products. */
+  const skipped: string[] = [];
   const events: SecurityEvent[] = [];
-  const refuse = (source: Source, ref: string, action: string, answer: Answer): Refusal => ({
-    event: { source, ref, action },
-    answer,
-  });
 
-  /** Custom rules, top to bottom. */
+  /** Top to bottom. */
   const customRules = (): Refusal | undefined => {
-    for (const rule of matching("http_request_firewall_custom")) {
-      const { action, ref, action_parameters: parameters } = rule;
-      if (action === "skip") {
-        skipped.phases.push(...(parameters?.phases ?? []));
-        skipped.products.push(...(parameters?.products ?? []));
-        if (rule.logging?.enabled !== false) events.push({ source: "firewallCustom", ref, action });
-        if (parameters?.ruleset === "current") return undefined;
-      } else if (action === "log") events.push({ source: "firewallCustom", ref, action });
-      else if (action === "block")
-        return refuse("firewallCustom", ref, action, parameters?.response ? custom(parameters.response) : blocked);
-      else return refuse("firewallCustom", ref, action, challenge);
+    for (const { action, ref, action_parameters: parameters, logging } of matching("http_request_firewall_custom")) {
+      if (action === "block" || !["skip", "log"].includes(action)) {
+        const answer = parameters?.response ? custom(parameters.response) : blocked;
+        return refuse("firewallCustom", ref, action, action === "block" ? answer : challenge);
+      }
+      if (logging?.enabled !== false) events.push({ source: "firewallCustom", ref, action });
+      skipped.push(...(parameters?.phases ?? []), ...(parameters?.products ?? []));
+      if (parameters?.ruleset === "current") return undefined;
     }
     return undefined;
   };
 
   const rateRules = (): Refusal | undefined => {
-    for (const { ref, action, ratelimit } of matching("http_ratelimit")) {
-      const counted = request.counted?.(ref) ?? 0;
-      if (ratelimit === undefined || counted <= (ratelimit.requests_per_period ?? Number.POSITIVE_INFINITY)) continue;
-      if (action === "log") events.push({ source: "rateLimit", ref, action });
-      else
-        return refuse(
-          "rateLimit",
-          ref,
-          action,
-          action === "block" ? limited(ratelimit.mitigation_timeout ?? 10) : challenge,
-        );
-    }
+    for (const { ref, action, ratelimit } of matching("http_ratelimit"))
+      if ((request.counted?.(ref) ?? 0) > ratelimit!.requests_per_period)
+        return refuse("rateLimit", ref, action, limited(ratelimit!.mitigation_timeout));
     return undefined;
   };
 
@@ -119,49 +96,49 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   /** Pro and up, without the add-on. */
   const superBotFight = (): Refusal | undefined => {
     const field = "sbfm_definitely_automated";
-    const action = bots[field];
-    if (zone.plan === "free" || zone.plan === "enterprise-bots" || botScore(request) > 1) return undefined;
-    if (action === "block") return refuse("sbfm", field, action, blocked);
-    return action === "managed_challenge" ? refuse("sbfm", field, action, challenge) : undefined;
+    const action = String(bots[field]);
+    if (zone.plan === "free" || zone.plan === "enterprise-bots" || !isAutomated(request) || action === "allow")
+      return undefined;
+    return refuse("sbfm", field, action, action === "block" ? blocked : challenge);
   };
 
   const access = accessRule(zone, request);
-  const allowed = access?.mode === "whitelist";
-  const refuseByAccess = ({ id, mode, configuration: { target } }: AccessRule): Refusal => {
-    return refuse(target === "ip_range" ? "ipRange" : "ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
-  };
-  const inPhase = (phase: string, run: () => Refusal | undefined) =>
-    skipped.phases.includes(phase) ? undefined : run();
-  const product = (name: string, on: boolean, make: () => Refusal): Refusal | undefined =>
-    on && !allowed && !skipped.products.includes(name) ? make() : undefined;
+  const isAllowed = access?.mode === "whitelist";
+  const refuseByAccess = ({ id, mode, configuration: { target } }: AccessRule): Refusal =>
+    refuse(target === "ip_range" ? "ipRange" : "ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
+  /** Of a phase or a product, unless a rule skips it. */
+  const unless = (name: string, run: () => Refusal | false | undefined) =>
+    (!isAllowed && !skipped.includes(name) && run()) || undefined;
 
   const userAgent = headerValues(request, "user-agent")[0] ?? "";
   const path = normalisedPath(request.target.split("?")[0] ?? "");
-  const lockdown = zone.lockdowns.find(({ prefix }) => `${request.host.toLowerCase()}${path}`.startsWith(prefix));
-  const lockedOut = lockdown !== undefined && !lockdown.addresses.some((each) => within(each, request.source));
-  const underAttack = settings.security_level === "under_attack";
+  const lockdown = zone.lockdowns.find(({ prefix }) => `${host}${path}`.startsWith(prefix));
+  const isLockedOut = lockdown !== undefined && !lockdown.addresses.some((each) => within(each, request.source));
+  const level = String(settings.security_level);
 
   const refusal =
     (records.length === 0 ? refuse("dns", "no proxied record", "block", coded(409, 1001)) : undefined) ??
-    (access !== undefined && !allowed ? refuseByAccess(access) : undefined) ??
-    (allowed ? undefined : customRules()) ??
-    (allowed ? undefined : inPhase("http_ratelimit", rateRules)) ??
-    (allowed
-      ? undefined
-      : inPhase("http_request_firewall_managed", () =>
-          request.attackLike ? refuse("firewallManaged", "managed_free", "block", blocked) : undefined,
-        )) ??
-    (allowed ? undefined : inPhase("http_request_sbfm", superBotFight)) ??
+    (access !== undefined && !isAllowed ? refuseByAccess(access) : undefined) ??
+    unless("", customRules) ??
+    unless("http_ratelimit", rateRules) ??
+    unless(
+      "http_request_firewall_managed",
+      () => request.attackLike && refuse("firewallManaged", "managed_free", "block", blocked),
+    ) ??
+    unless("http_request_sbfm", superBotFight) ??
     (zone.plan === "free" && bots.fight_mode === true && isAutomated(request)
       ? refuse("botFight", "bot_fight_mode", "managed_challenge", challenge)
       : undefined) ??
-    product("zoneLockdown", lockedOut, () => refuse("zoneLockdown", "lockdown", "block", coded(403, 1106))) ??
-    product("uaBlock", zone.user_agent_blocks.includes(userAgent), () => refuse("uaBlock", "ua", "block", blocked)) ??
-    product("bic", settings.browser_check === "on" && oddUserAgent(userAgent), () =>
-      refuse("bic", "bic", "block", coded(403, 1010)),
+    unless("zoneLockdown", () => isLockedOut && refuse("zoneLockdown", "lockdown", "block", coded(403, 1106))) ??
+    unless("uaBlock", () => zone.user_agent_blocks.includes(userAgent) && refuse("uaBlock", "ua", "block", blocked)) ??
+    unless(
+      "bic",
+      () =>
+        settings.browser_check === "on" && oddUserAgent(userAgent) && refuse("bic", "bic", "block", coded(403, 1010)),
     ) ??
-    product("securityLevel", underAttack, () =>
-      refuse("securityLevel", String(settings.security_level), "managed_challenge", challenge),
+    unless(
+      "securityLevel",
+      () => level === "under_attack" && refuse("securityLevel", level, "managed_challenge", challenge),
     );
   if (refusal === undefined) return { action: "forward", origin, events };
   const { event, answer } = refusal;

@@ -47,10 +47,16 @@ export function found<T>(value: T | undefined, code: number, message: string): T
   return value;
 }
 
+export const byId = <T extends { id: string }>(all: readonly T[], wanted: unknown, code: number, message: string): T =>
+  found(
+    all.find(({ id }) => id === wanted),
+    code,
+    message,
+  );
+
 /** One page of a list, and the numbers that say which. */
 export function paged(all: readonly unknown[], query: URLSearchParams, usual = 100): Reply {
-  const number = (name: string, otherwise: number) => Math.max(1, Number(query.get(name) ?? otherwise) || otherwise);
-  const [page, per_page] = [number("page", 1), number("per_page", usual)];
+  const [page, per_page] = [Number(query.get("page") ?? 1), Number(query.get("per_page") ?? usual)];
   const result = all.slice((page - 1) * per_page, page * per_page);
   const total_pages = Math.ceil(all.length / per_page);
   return { result, info: { page, per_page, count: result.length, total_count: all.length, total_pages } };

@@ -19,8 +19,6 @@ export type EdgeRequest = {
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   /** Whether Cloudflare detects a program. Left out: true for a client that does not call itself a browser. */
   readonly automated?: boolean;
-  /** 1 (certainly a bot) to 99. Left out: 1 for an automated client, else 90. */
-  readonly score?: number;
   /** The body trips the managed WAF rules, as a diff in a commit message may. The data plane sees Log4j's lookup. */
   readonly attackLike?: boolean;
   /** Requests this source has made in a rate rule's current period, this one included. */
@@ -32,8 +30,6 @@ export const headerValues = ({ headers }: EdgeRequest, name: string): readonly s
 
 export const isAutomated = (request: EdgeRequest): boolean =>
   request.automated ?? !/^Mozilla\//.test(headerValues(request, "user-agent")[0] ?? "");
-
-export const botScore = (request: EdgeRequest): number => request.score ?? (isAutomated(request) ? 1 : 90);
 
 const split = (target: string): [path: string, query: string] => {
   const at = target.indexOf("?");
@@ -77,14 +73,8 @@ export type Value = boolean | number | string | readonly Value[] | ReadonlyMap<s
 export type Field = {
   readonly type: Type;
   /** undefined: the request has no such thing. */
-  readonly read: (request: EdgeRequest, zone: string) => Value | undefined;
-  readonly needs?: { readonly plans: readonly Plan[]; readonly words: string };
-};
-
-const withBots = { plans: ["enterprise-bots"], words: "a Bot Management plan" } as const;
-const uri = (r: EdgeRequest): string => {
-  const [path, query] = split(r.target);
-  return normalisedPath(path) + (query === "" ? "" : `?${query}`);
+  readonly read: (request: EdgeRequest) => Value | undefined;
+  readonly needs?: { readonly plan: Plan; readonly words: string };
 };
 
 export const fields: Readonly<Record<string, Field>> = {
@@ -92,25 +82,16 @@ export const fields: Readonly<Record<string, Field>> = {
   "http.host": { type: "Bytes", read: (r) => r.host.toLowerCase() },
   "http.user_agent": { type: "Bytes", read: (r) => headerValues(r, "user-agent")[0] ?? "" },
   "http.request.method": { type: "Bytes", read: (r) => r.method },
-  "http.request.uri": { type: "Bytes", read: uri },
   "http.request.uri.path": { type: "Bytes", read: (r) => normalisedPath(split(r.target)[0]) },
   "http.request.uri.query": { type: "Bytes", read: (r) => split(r.target)[1] },
-  "http.request.full_uri": {
-    type: "Bytes",
-    read: (r) => `${r.ssl === false ? "http" : "https"}://${r.host.toLowerCase()}${uri(r)}`,
-  },
   "http.request.headers": {
     type: "Map<Array<Bytes>>",
     read: (r) =>
       new Map(Object.keys(r.headers).map((name) => [name.toLowerCase(), headerValues(r, name.toLowerCase())])),
   },
-  "http.request.headers.names": {
-    type: "Array<Bytes>",
-    read: (r) => Object.keys(r.headers).map((name) => name.toLowerCase()),
-  },
   "ip.src": { type: "Ip", read: (r) => r.source },
-  "cf.client.bot": { type: "Bool", read: () => false },
-  "cf.bot_management.score": { type: "Int", read: botScore, needs: withBots },
-  "cf.bot_management.verified_bot": { type: "Bool", read: () => false, needs: withBots },
-  "cf.zone.name": { type: "Bytes", read: (_, zone) => zone },
+  "cf.bot_management.score": {
+    ...{ type: "Int", read: (r) => (isAutomated(r) ? 1 : 90) },
+    needs: { plan: "enterprise-bots", words: "a Bot Management plan" },
+  },
 };

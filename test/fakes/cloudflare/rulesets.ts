@@ -2,10 +2,14 @@
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { checkRule, phases, quota } from "./entitlements.ts";
-import { type Call, cursored, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
+import { byId, type Call, cursored, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
 import { entryPoint, type Rule, type Ruleset, withoutEmpty, withoutNulls, type ZoneState } from "./zone.ts";
 
 const newId = (): string => randomBytes(16).toString("hex");
+
+const refuse = (message: string, pointer: string, code = 20003): never => {
+  throw new Refusal(400, code, message, pointer);
+};
 
 /** What a request may carry; the rest is computed, and the API rejects unknown fields by name. */
 const rulesetFields = ["id", "name", "description", "kind", "phase", "rules", "version", "last_updated"];
@@ -13,34 +17,29 @@ const ruleFields = [
   ...["id", "ref", "version", "action", "action_parameters", "categories", "description", "enabled", "expression"],
   ...["exposed_credential_check", "last_updated", "logging", "ratelimit"],
 ];
-const longestDescription = 500;
 
 function known(given: object, allowed: readonly string[], pointer: string): void {
   for (const name of Object.keys(given))
-    if (!allowed.includes(name))
-      throw new Refusal(400, 20002, `invalid JSON: unknown field "${name}"`, `${pointer}/${name}`);
+    if (!allowed.includes(name)) refuse(`invalid JSON: unknown field "${name}"`, `${pointer}/${name}`, 20002);
 }
 
 function checked(zone: ZoneState, given: readonly Partial<Rule>[], before: Ruleset | undefined, phase: string): Rule[] {
   const most = quota(phase, zone.plan);
   if (given.length > most)
-    throw new Refusal(
-      400,
-      50001,
+    refuse(
       `exceeded the maximum number of rules in the phase ${phase}: ${given.length} out of ${most}`,
       "/rules",
+      50001,
     );
   const refs = new Set<string>();
   return given.map((rule, index) => {
     const at = `/rules/${index}`;
     known(rule, ruleFields, at);
-    if ((rule.description?.length ?? 0) > longestDescription)
-      throw new Refusal(400, 20003, "the description is too long", `${at}/description`);
+    if ((rule.description?.length ?? 0) > 500) refuse("the description is too long", `${at}/description`);
     const old = before?.rules.find((one) => (rule.ref === undefined ? one.id === rule.id : one.ref === rule.ref));
     const id = old?.id ?? newId();
     const { version: _, last_updated: __, ...content } = { ...rule, id, ref: rule.ref ?? old?.ref ?? id };
-    if (refs.has(content.ref))
-      throw new Refusal(400, 20003, `'${content.ref}' is not a valid value for ref because it is not unique`, at);
+    if (refs.has(content.ref)) refuse(`'${content.ref}' is not a valid value for ref because it is not unique`, at);
     refs.add(content.ref);
     // A skip is logged unless the rule says otherwise.
     const logging = rule.action === "skip" ? { logging: rule.logging ?? { enabled: true } } : {};
@@ -59,18 +58,12 @@ function checked(zone: ZoneState, given: readonly Partial<Rule>[], before: Rules
 }
 
 export function rulesetRoutes(zone: ZoneState): Route[] {
-  const byId = ({ params }: Call): Ruleset =>
-    found(
-      zone.rulesets.find(({ id }) => id === params.id),
-      20000,
-      `could not find ruleset with ID "${params.id}"`,
-    );
-  const inPhase = (phase: string): Ruleset | undefined => entryPoint(zone, phase);
-  const permissionFor = (phase: string): string => {
-    if (!Object.hasOwn(phases, phase))
-      throw new Refusal(400, 20003, `'${phase}' is not a valid value for phase`, "/phase");
-    return phases[phase]!.permission;
-  };
+  const one = ({ params: { id } }: Call): Ruleset =>
+    byId(zone.rulesets, id, 20000, `could not find ruleset with ID "${id}"`);
+  const permissionFor = (phase: string): string =>
+    Object.hasOwn(phases, phase)
+      ? phases[phase]!.permission
+      : refuse(`'${phase}' is not a valid value for phase`, "/phase");
   const read = (call: Call, ruleset: Ruleset): Reply => {
     call.demand(`${phases[ruleset.phase]?.permission ?? "Zone WAF"} Read`);
     return { result: ruleset };
@@ -83,76 +76,49 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
     known(given, rulesetFields, "");
     for (const name of ["kind", "phase"] as const)
       if (before && given[name] !== undefined && given[name] !== before[name])
-        throw new Refusal(
-          400,
-          20003,
-          `'${given[name]}' is not a valid value for ${name} because it cannot change`,
-          `/${name}`,
-        );
+        refuse(`'${given[name]}' is not a valid value for ${name} because it cannot change`, `/${name}`);
     const rules = checked(zone, given.rules ?? [], before, phase);
     if (dry(call)) return { result: null };
     const ruleset: Ruleset = {
-      id: before?.id ?? newId(),
+      ...{ id: before?.id ?? newId(), kind: "zone", phase, rules, last_updated: now() },
       name: given.name ?? before?.name ?? "default",
       description: given.description ?? before?.description ?? "",
-      kind: "zone",
       version: `${Number(before?.version ?? 0) + 1}`,
-      phase,
-      last_updated: now(),
-      rules,
     };
-    zone.rulesets = [...zone.rulesets.filter((one) => one !== before), ruleset];
+    zone.rulesets = [...zone.rulesets.filter((each) => each !== before), ruleset];
     return { result: ruleset };
   }
 
   function create(call: Call): Reply {
     const { kind, phase = "", name } = call.body as Partial<Ruleset>;
     permissionFor(phase);
-    if (kind !== "zone") throw new Refusal(400, 20003, `'${kind}' is not a valid value for kind`, "/kind");
-    if (!name) throw new Refusal(400, 20003, "'' is not a valid value for name because it cannot be blank", "/name");
-    if (inPhase(phase)) {
-      const because = `exceeded maximum number of zone rulesets for phase ${phase}`;
-      throw new Refusal(400, 20217, `'zone' is not a valid value for kind because ${because}`, "/kind");
-    }
+    if (kind !== "zone") refuse(`'${kind}' is not a valid value for kind`, "/kind");
+    if (!name) refuse("'' is not a valid value for name because it cannot be blank", "/name");
+    const because = `exceeded maximum number of zone rulesets for phase ${phase}`;
+    if (entryPoint(zone, phase)) refuse(`'zone' is not a valid value for kind because ${because}`, "/kind", 20217);
     return write(call, undefined, phase);
   }
 
   function remove(call: Call): Reply {
-    const ruleset = byId(call);
+    const ruleset = one(call);
     call.demand(`${permissionFor(ruleset.phase)} Write`);
-    if (dry(call)) return { result: null };
-    zone.rulesets = zone.rulesets.filter((one) => one !== ruleset);
-    return { status: 204, result: null };
+    zone.rulesets = zone.rulesets.filter((each) => each !== ruleset);
+    return { status: 204 };
   }
 
-  const phase = ({ params }: Call): string => params.phase ?? "";
-  const missing = (name: string) => `could not find entrypoint ruleset in the ${name} phase`;
+  function ofPhase(call: Call): Reply {
+    const { phase = "" } = call.params;
+    return read(call, found(entryPoint(zone, phase), 10003, `could not find entrypoint ruleset in the ${phase} phase`));
+  }
+
+  const R = "/zones/:zone/rulesets";
+  const abouts = () => zone.rulesets.map(({ rules: _, ...about }) => about);
   return [
-    [
-      "GET",
-      "/zones/:zone/rulesets",
-      "Zone WAF Read",
-      ({ query }) =>
-        cursored(
-          zone.rulesets.map(({ rules: _, ...about }) => about),
-          query,
-        ),
-    ],
-    ["POST", "/zones/:zone/rulesets", undefined, create],
-    [
-      "GET",
-      "/zones/:zone/rulesets/phases/:phase/entrypoint",
-      undefined,
-      (call) => read(call, found(inPhase(phase(call)), 10003, missing(phase(call)))),
-    ],
-    [
-      "PUT",
-      "/zones/:zone/rulesets/phases/:phase/entrypoint",
-      undefined,
-      (call) => write(call, inPhase(phase(call)), phase(call)),
-    ],
-    ["GET", "/zones/:zone/rulesets/:id", undefined, (call) => read(call, byId(call))],
-    ["PUT", "/zones/:zone/rulesets/:id", undefined, (call) => write(call, byId(call), byId(call).phase)],
-    ["DELETE", "/zones/:zone/rulesets/:id", undefined, remove],
+    ["GET", R, "Zone WAF Read", ({ query }) => cursored(abouts(), query)],
+    ["POST", R, undefined, create],
+    ["GET", `${R}/phases/:phase/entrypoint`, undefined, ofPhase],
+    ["GET", `${R}/:id`, undefined, (call) => read(call, one(call))],
+    ["PUT", `${R}/:id`, undefined, (call) => write(call, one(call), one(call).phase)],
+    ["DELETE", `${R}/:id`, undefined, remove],
   ];
 }

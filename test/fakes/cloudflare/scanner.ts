@@ -11,8 +11,6 @@ export class ExpressionError extends Error {
   }
 }
 
-export type Test = (value: Value) => boolean;
-
 export class Scanner {
   protected readonly source: string;
   protected at = 0;
@@ -25,10 +23,9 @@ export class Scanner {
     const before = this.source.slice(0, at).split("\n");
     const column = before.at(-1)!.length;
     const line = this.source.split("\n")[before.length - 1] ?? "";
-    throw new ExpressionError(
-      20127,
-      `could not parse filter expression: Filter parsing error (${before.length}:${column + 1}):\n${line}\n${" ".repeat(column)}${"^".repeat(Math.max(1, Math.min(length, line.length - column)))} ${reason}\n`,
-    );
+    const mark = " ".repeat(column) + "^".repeat(Math.max(1, Math.min(length, line.length - column)));
+    const place = `Filter parsing error (${before.length}:${column + 1}):\n${line}\n${mark} ${reason}\n`;
+    throw new ExpressionError(20127, `could not parse filter expression: ${place}`);
   }
 
   protected space(): void {
@@ -48,31 +45,22 @@ export class Scanner {
   }
 
   /** `{ … }`, members apart by spaces. */
-  protected set(type: Type): Test {
+  protected set(type: Type): (value: Value) => boolean {
     if (!this.skip(/\{/y)) this.fail(this.skip(/\$/y) ? "unknown list" : "expected {");
-    const tests: Test[] = [];
+    const [ranges, texts]: [AddressSet[], Set<Value>] = [[], new Set()];
     while (!this.skip(/\}/y)) {
       if (this.at >= this.source.length) this.fail("expected }");
-      if (type === "Ip") {
-        const within: AddressSet = this.address(true);
-        tests.push((value) => within(value as string));
-      } else if (type === "Int") {
-        const first = this.int();
-        const last = this.take(/\.\./y) ? this.int() : first;
-        tests.push((value) => first <= (value as number) && (value as number) <= last);
-      } else {
-        const text = this.text();
-        tests.push((value) => value === text);
-      }
+      if (type === "Ip") ranges.push(this.address(true));
+      else texts.add(this.text());
     }
-    return (value) => tests.some((test) => test(value));
+    return (value) => texts.has(value) || ranges.some((holds) => holds(String(value)));
   }
 
   protected address(ranges: boolean): AddressSet {
     this.space();
     const at = this.at;
     const text = this.take(/[0-9a-f:./]+/iy) ?? "";
-    const set = !ranges && /\/|\.\./.test(text) ? "invalid IP address syntax" : addressLiteral(text);
+    const set = !ranges && text.includes("/") ? "invalid IP address syntax" : addressLiteral(text);
     return typeof set === "string" ? this.fail(set, text.length, at) : set;
   }
 
@@ -81,23 +69,11 @@ export class Scanner {
     return Number(this.take(/-?\d+/y) ?? this.fail("expected literal of type Int"));
   }
 
-  /** "…" with \" \\ and \xHH; r"…" and r#"…"# as they are. */
+  /** "…" with \" and \\. */
   protected text(): string {
     this.space();
-    const at = this.at;
-    const raw = this.take(/r(#*)"(.*?)"\1/sy);
-    if (raw !== undefined) return raw.slice(raw.indexOf('"') + 1, raw.lastIndexOf('"'));
-    const quoted = this.take(/"(\\(["\\]|x[0-9a-f]{2})|[^"\\])*"/iy);
-    if (quoted === undefined)
-      return this.fail(
-        this.source[at] === '"' ? "missing ending quote" : 'expected literal "quoted utf8 string"',
-        1,
-        at,
-      );
-    return quoted
-      .slice(1, -1)
-      .replace(/\\(x..|.)/g, (_, code: string) =>
-        code.length === 1 ? code : String.fromCharCode(Number.parseInt(code.slice(1), 16)),
-      );
+    const quoted = this.take(/"(\\["\\]|[^"\\])*"/y);
+    if (quoted !== undefined) return quoted.slice(1, -1).replace(/\\(.)/g, "$1");
+    return this.fail(this.source[this.at] === '"' ? "missing ending quote" : 'expected literal "quoted utf8 string"');
   }
 }

@@ -1,18 +1,10 @@
 /** The security events of a zone: the data plane writes them, and the GraphQL API of the same zone object reads them. */
 import type { SecurityEvent, Source } from "./plane.ts";
-import type { EdgeRequest } from "./request.ts";
-import { headerValues } from "./request.ts";
-import { type Rule, rulesOf, type ZoneState } from "./zone.ts";
+import { rulesOf, type ZoneState } from "./zone.ts";
 
-/** A row of the data set `firewallEventsAdaptive`, with those of its fields that the fake knows. */
-export type Row = Readonly<
-  Record<
-    | ("action" | "clientIP" | "clientRequestHTTPHost" | "clientRequestHTTPMethodName" | "clientRequestPath")
-    | ("clientRequestQuery" | "datetime" | "description" | "kind" | "matchIndex" | "rayName" | "ruleId" | "rulesetId")
-    | ("source" | "userAgent"),
-    string | number
-  >
->;
+/** The fields of the data set `firewallEventsAdaptive` that the fake knows. */
+export const columns = ["action", "datetime", "description", "rayName", "ruleId", "source"] as const;
+export type Row = Readonly<Record<(typeof columns)[number], string>>;
 
 /** As many as one page of the API has. */
 const most = 10_000;
@@ -37,29 +29,16 @@ const sources: Partial<Record<Source, string>> = {
 };
 
 /** What has no proxied record has no zone, and so no log. */
-export function record(
-  zone: ZoneState,
-  { source: client, method, host, target, headers }: EdgeRequest,
-  ray: string,
-  events: readonly SecurityEvent[],
-): void {
-  const [path = "", query = ""] = target.split("?");
-  const rows = events
-    .filter(({ source }) => source !== "dns")
-    .map(({ source, ref, action }, index, all): Row => {
-      const ruleset = zone.rulesets.find(({ kind, phase }) => kind === "zone" && phase === phases[source]);
-      const rule: Rule | undefined = rulesOf(zone, phases[source] ?? "").find((one) => one.ref === ref);
-      return {
-        ...{ action, source: sources[source] ?? source, ruleId: rule?.id ?? ref, rulesetId: ruleset?.id ?? "" },
-        ...{ description: rule?.description ?? "", kind: "firewall", matchIndex: all.length - 1 - index },
-        // Without the data centre, which the header has.
-        ...{ rayName: ray.split("-")[0]!, datetime: new Date().toISOString(), clientIP: client },
-        ...{ clientRequestHTTPHost: host, clientRequestHTTPMethodName: method, clientRequestPath: path },
-        clientRequestQuery: query === "" ? "" : `?${query}`,
-        userAgent: headerValues({ headers } as EdgeRequest, "user-agent")[0] ?? "",
-      };
-    });
+export function record(zone: ZoneState, ray: string, events: readonly SecurityEvent[]): void {
   const log = securityLog(zone);
-  log.push(...rows);
+  for (const { source, ref, action } of events) {
+    if (source === "dns") continue;
+    const rule = rulesOf(zone, phases[source] ?? "").find((one) => one.ref === ref);
+    log.push({
+      ...{ action, source: sources[source] ?? source, ruleId: rule?.id ?? ref, description: rule?.description ?? "" },
+      // Without the data centre, which the header has.
+      ...{ rayName: ray.split("-")[0]!, datetime: new Date().toISOString() },
+    });
+  }
   log.splice(0, log.length - most);
 }

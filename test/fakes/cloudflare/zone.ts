@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Plan } from "../../../infra/config/settings.ts";
+import type { Fields } from "./refusal.ts";
 
 export type Rule = {
   id: string;
@@ -18,7 +19,7 @@ export type Rule = {
     phases?: string[];
     products?: string[];
     response?: { status_code: number; content: string; content_type: string };
-    origin?: { host?: string; port?: number };
+    origin?: { port?: number };
     ssl?: string;
     bic?: boolean;
     security_level?: string;
@@ -28,11 +29,8 @@ export type Rule = {
   ratelimit?: {
     characteristics: string[];
     period: number;
-    requests_per_period?: number;
-    mitigation_timeout?: number;
-    requests_to_origin?: boolean;
-    counting_expression?: string;
-    [other: string]: unknown;
+    requests_per_period: number;
+    mitigation_timeout: number;
   };
   last_updated: string;
 };
@@ -88,51 +86,16 @@ export type ZoneState = {
 export const idOf = (...parts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 32);
 
-const defaultBots: Record<Plan, Record<string, unknown>> = {
-  free: { enable_js: true, fight_mode: false },
-  pro: { enable_js: true, sbfm_definitely_automated: "allow", sbfm_verified_bots: "allow" },
-  business: {
-    enable_js: true,
-    sbfm_definitely_automated: "allow",
-    sbfm_likely_automated: "allow",
-    sbfm_verified_bots: "allow",
-  },
-  enterprise: {
-    enable_js: true,
-    sbfm_definitely_automated: "allow",
-    sbfm_likely_automated: "allow",
-    sbfm_verified_bots: "allow",
-  },
-  "enterprise-bots": { enable_js: true, auto_update_model: true, suppress_session_score: false },
-};
-
 /** A zone as Cloudflare creates one: bot products off, Browser Integrity Check on, SSL "full". */
 export function emptyZone(name: string, plan: Plan): ZoneState {
+  const own = plan === "free" ? { fight_mode: false } : { sbfm_definitely_automated: "allow" };
+  const universal = { id: idOf("universal", name), type: "universal", status: "active", hosts: [name, `*.${name}`] };
   return {
-    id: idOf("zone", name),
-    name,
-    plan,
-    rulesets: [],
-    dns_records: [],
-    bot_management: {
-      ...defaultBots[plan],
-      using_latest_model: true,
-      ai_bots_protection: "disabled",
-      crawler_protection: "disabled",
-      is_robots_txt_managed: false,
-    },
-    settings: {
-      ssl: "full",
-      browser_check: "on",
-      security_level: "medium",
-    },
-    access_rules: [],
-    user_agent_blocks: [],
-    lockdowns: [],
-    origin_certificates: [],
-    certificate_packs: [
-      { id: idOf("universal", name), type: "universal", status: "active", hosts: [name, `*.${name}`] },
-    ],
+    ...{ id: idOf("zone", name), name, plan, rulesets: [], dns_records: [] },
+    bot_management: { enable_js: true, is_robots_txt_managed: false, ...own },
+    settings: { ssl: "full", browser_check: "on", security_level: "medium" },
+    ...{ access_rules: [], user_agent_blocks: [], lockdowns: [] },
+    ...{ origin_certificates: [], certificate_packs: [universal] },
     origin_pulls: { hostname_certificates: [], hostnames: [] },
   };
 }
@@ -180,46 +143,25 @@ export const toApi = (value: unknown): unknown => withoutNulls(value, snake);
 /** `base` with the declared edge resources in it, replacing what they own; resources of other kinds are ignored. */
 export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneState): ZoneState {
   const zone = structuredClone(base);
-  const at = "2026-01-01T00:00:00Z";
+  const written = { version: "1", last_updated: "2026-01-01T00:00:00Z" };
+  const { hostnames, hostname_certificates: certificates } = zone.origin_pulls;
   for (const { type, name, inputs, id = idOf(type, name) } of resources) {
     if (!type.startsWith("cloudflare:")) continue;
-    const declared = toApi(inputs) as Record<string, never>;
-    switch (type.split(":").at(-1)) {
-      case "Ruleset": {
-        const given = declared as unknown as Ruleset;
-        const rules = (given.rules ?? []).map((rule, index) => ({
-          ...rule,
-          id: idOf(id, rule.ref ?? index),
-          ref: rule.ref ?? idOf(id, index),
-          enabled: rule.enabled ?? true,
-          version: "1",
-          last_updated: at,
-        }));
-        zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== given.phase);
-        zone.rulesets.push({
-          ...given,
-          id,
-          version: "1",
-          last_updated: at,
-          description: given.description ?? "",
-          rules,
-        });
-        break;
-      }
-      case "DnsRecord":
-        zone.dns_records.push({ ...(declared as unknown as DnsRecord), id });
-        break;
-      case "BotManagement":
-        Object.assign(zone.bot_management, declared);
-        break;
-      case "AuthenticatedOriginPulls":
-        zone.origin_pulls.hostnames.push(...((declared.configs ?? []) as ZoneState["origin_pulls"]["hostnames"]));
-        break;
-      case "AuthenticatedOriginPullsHostnameCertificate":
-        zone.origin_pulls.hostname_certificates.push({ ...(declared as unknown as ClientCertificate), id });
-        break;
-      default:
+    const declared = toApi(inputs) as Fields & { rules?: Rule[]; phase?: string; configs?: typeof hostnames };
+    const kind = type.split(":").at(-1);
+    if (kind === "Ruleset") {
+      const rules = (declared.rules ?? []).map((rule, index) => {
+        const ids = { id: idOf(id, rule.ref ?? index), ref: rule.ref ?? idOf(id, index) };
+        return { ...rule, enabled: rule.enabled ?? true, ...ids, ...written };
+      });
+      zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== declared.phase);
+      zone.rulesets.push({ description: "", ...(declared as Partial<Ruleset>), id, ...written, rules } as Ruleset);
     }
+    if (kind === "DnsRecord") zone.dns_records.push({ ...declared, id } as DnsRecord);
+    if (kind === "BotManagement") Object.assign(zone.bot_management, declared);
+    if (kind === "AuthenticatedOriginPulls") hostnames.push(...(declared.configs ?? []));
+    if (kind === "AuthenticatedOriginPullsHostnameCertificate")
+      certificates.push({ ...declared, id } as ClientCertificate);
   }
   return zone;
 }
