@@ -81,7 +81,10 @@ describe("of a hostname", () => {
   afterEach(() => vi.restoreAllMocks());
   const hostname = "hooks.example.org";
   const declared: Presented = {
-    ...{ certId: "client certificate-id", enabled: true, status: "active", certStatus: "active" },
+    certId: "client certificate-id",
+    enabled: true,
+    status: "active",
+    certStatus: "active",
   };
   /** Declares the certificate where Cloudflare presents `before`, which the provider then corrects. */
   async function present(isPreview: boolean, before: Presented, expiresOn = "2041-11-01 00:00:00 +0000 UTC") {
@@ -113,13 +116,7 @@ describe("of a hostname", () => {
     // What else waits for that has sent its request by now.
     await sleep(20);
     await pulumi.runtime.disconnect();
-    return {
-      presentation: presentation!,
-      certId,
-      sent,
-      configs,
-      warnings: warn.mock.calls.map(([text]) => text),
-    };
+    return { certId, sent, configs, warnings: warn.mock.calls.map(([text]) => text) };
   }
   const off = { ...declared, enabled: false };
 

@@ -1,7 +1,6 @@
-/** The warning of preview before a certificate expires. */
-import * as pulumi from "@pulumi/pulumi";
-import { expect, test, vi } from "vitest";
-import { expiryWarning, warnBeforeExpiry } from "../../../infra/edge/expiry.ts";
+/** The warning before a certificate expires; client-certificate.test.ts and zone/live-zone.test.ts see who gives it. */
+import { expect, test } from "vitest";
+import { expiryWarning } from "../../../infra/edge/expiry.ts";
 
 const now = new Date("2026-10-30T12:00:00Z");
 
@@ -25,14 +24,4 @@ test("preview warns from 90 days on, also about a date of another format, and ne
   expect(warning("2026-10-30T13:00:00Z")).toContain("expires in 0 days");
   expect(warning("soon")).toContain("expires on soon");
   expect(warning()).toBeUndefined();
-});
-
-test("a run warns once about a resource that expires, and not about one that stays valid or has no date yet", () => {
-  const warn = vi.spyOn(pulumi.log, "warn").mockImplementation(async () => {});
-  const of = (expiresOn: string | undefined) =>
-    ({ expiresOn: { apply: (use: (date: string | undefined) => void) => use(expiresOn) } }) as never;
-  const [soon, late] = [of(new Date(Date.now() + 10.5 * 86_400_000).toISOString()), of("2999-01-01T00:00:00Z")];
-  for (const resource of [soon, late, of(undefined)]) warnBeforeExpiry(resource, "it", "Renew it.");
-  expect(warn.mock.calls).toEqual([["it expires in 10 days, and every delivery fails from then on. Renew it.", soon]]);
-  warn.mockRestore();
 });

@@ -82,6 +82,11 @@ describe("the rendered rules", () => {
     const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
     expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
   });
+  test("name every range of every git host in the delivery rule", () => {
+    const { expression } = customRules(everything)[0]!;
+    for (const range of everything.hooks.flatMap(({ sources }) => sources))
+      expect(expression.split(/[ {}]/)).toContain(range);
+  });
   test("name the headers of signatures in lower case", () => {
     for (const { header } of Object.values(gitHosts).flatMap(({ signatures }) => signatures))
       expect(header).toBe(header.toLowerCase());

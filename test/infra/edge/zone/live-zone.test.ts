@@ -1,11 +1,9 @@
 /** The live zone, read through the provider's functions, and the resources that are declared for it. */
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { allHostnames, namesOf } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
-import { presentClientCertificate } from "../../../../infra/edge/client-certificate.ts";
-import { dns, records } from "../../../../infra/edge/dns.ts";
+import { records } from "../../../../infra/edge/dns.ts";
 import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
 import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
@@ -72,7 +70,7 @@ async function mock(answers: Answers): Promise<void> {
     },
     newResource: ({ type, name, inputs }) => {
       declared.push({ type: type.split(":").at(-1)!, name, inputs });
-      return { id: `${name}-id`, state: { expiresOn: "2041-11-01 00:00:00 +0000 UTC", ...inputs } };
+      return { id: `${name}-id`, state: inputs };
     },
   });
 }
@@ -89,13 +87,6 @@ async function declare(settings: Settings): Promise<Seen[]> {
   };
   for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
   bots(settings, live);
-  presentClientCertificate({ id: live.id, live: new Map(), access: undefined }, allHostnames(settings), {
-    certificate: "leaf",
-    key: "key",
-  });
-  for (const { hostname, state } of settings.hosts)
-    if (state === "present") originCertificate({ hostname, hostnames: namesOf(settings, { hostname }), csr: "csr" });
-  dns(settings, live.id);
   await pulumi.runtime.disconnect();
   return declared;
 }
@@ -108,70 +99,32 @@ afterEach(() => vi.restoreAllMocks());
 const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
 const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
 
-describe("an empty zone", () => {
-  test("gets every layer at Cloudflare, and nothing that belongs to the whole zone", async () => {
-    await mock({ ...zone("pro"), ...empty });
-    const resources = await declare(example);
-    expect(resources.map(({ type, name }) => `${type} ${name}`).sort()).toEqual([
-      "AuthenticatedOriginPulls hooks.example.org client certificate",
-      "AuthenticatedOriginPullsHostnameCertificate client certificate",
-      "DnsRecord hooks.example.org A",
-      "DnsRecord hooks.example.org AAAA",
-      "OriginCaCertificate hooks.example.org origin certificate",
-      "Ruleset configuration rules",
-      "Ruleset custom rules",
-      "Ruleset origin rules",
-    ]);
-    for (const { type, inputs } of resources)
-      if (type === "Ruleset") expect(inputs).toMatchObject({ zoneId, kind: "zone", name: "default", description: "" });
-    expect(kept).toEqual(
-      ["custom rules", "origin rules", "configuration rules"].map((name) => `${name}: beforeDelete`),
-    );
-    const certificate = resources.find(({ type }) => type === "OriginCaCertificate");
-    expect(certificate?.inputs).toMatchObject({ csr: "csr", requestType: "origin-ecc", requestedValidity: 5475 });
-    const pulls = resources.find(({ type }) => type === "AuthenticatedOriginPulls");
-    expect(pulls?.inputs.configs).toEqual([
-      { hostname: "hooks.example.org", certId: "client certificate-id", enabled: true },
-    ]);
-  });
-  test.each([absent, { ...served, hosts: absent.hosts }])("stays empty if every host is absent", async (settings) => {
-    await mock({ ...zone("pro"), ...empty });
-    expect(await declare(settings)).toEqual([]);
-  });
-});
-
-test("a served site's hostname leads to every present host, and is on the certificate of each", async () => {
-  const named = (name: string, n: number, rest: object = {}) => ({
-    ...exampleHost,
-    ...{ name, hostname: `${name}.example.org`, address: `203.0.113.${n}`, address6: `2001:db8::${n}`, ...rest },
-  });
-  const lost = named("web3", 12, { state: "lost" });
-  const hosts = [named("web1", 10), named("web2", 11), lost, named("web4", 13, { state: "absent" })];
+test("the rulesets of an empty zone are made with pushgate's rules, and a destroy looks at them first", async () => {
   await mock({ ...zone("pro"), ...empty });
-  const resources = await declare({ ...served, hosts });
-  const names = (type: string) => resources.filter((one) => one.type === type).map(({ name }) => name);
-  expect(names("DnsRecord").filter((name) => name.startsWith(siteHostname))).toEqual([
-    "www.example.org A 203.0.113.10",
-    "www.example.org AAAA 2001:db8::10",
-    "www.example.org A 203.0.113.11",
-    "www.example.org AAAA 2001:db8::11",
-  ]);
-  const hooks = ["web1.example.org", "web2.example.org", "web3.example.org"];
-  expect(names("AuthenticatedOriginPulls")).toEqual(
-    [...hooks, siteHostname].map((name) => `${name} client certificate`),
-  );
-  const certificates = resources.filter(({ type }) => type === "OriginCaCertificate");
-  expect(certificates.map(({ inputs }) => inputs.hostnames)).toEqual(
-    hooks.slice(0, 2).map((name) => [name, siteHostname]),
-  );
+  const resources = await declare(example);
+  expect(resources.map(({ type }) => type)).toEqual(Array(3).fill("Ruleset"));
+  for (const { inputs } of resources)
+    expect(inputs).toMatchObject({ zoneId, kind: "zone", name: "default", description: "" });
+  expect(kept).toEqual(["custom", "origin", "configuration"].map((name) => `${name} rules: beforeDelete`));
 });
 
-test("a host without IPv6 has one record, a host with it two", () => {
+test("a host has a record for each of its addresses, and a site one for those of each present host", () => {
   const { address6: _, ...old } = exampleHost;
-  const record = { name: "hooks.example.org", proxied: true, ttl: 1 };
-  const a = { ...record, type: "A", content: "203.0.113.10" };
-  expect(records({ ...example, hosts: [old] })).toEqual([a]);
-  expect(records(example)).toEqual([a, { ...record, type: "AAAA", content: "2001:db8::10" }]);
+  const named = (name: string, address: string, state = exampleHost.state) => ({
+    ...{ ...old, hostname: `${name}.example.org`, address, state },
+  });
+  const lost = named("web3", "203.0.113.12", "lost");
+  const hosts = [exampleHost, named("web2", "203.0.113.11"), lost, named("web4", "203.0.113.13", "absent")];
+  const found = records({ ...served, hosts });
+  expect(found.map(({ name, type, content }) => `${name} ${type} ${content}`)).toEqual([
+    "hooks.example.org A 203.0.113.10",
+    "hooks.example.org AAAA 2001:db8::10",
+    "web2.example.org A 203.0.113.11",
+    "web3.example.org A 203.0.113.12",
+    `${siteHostname} A 203.0.113.10`,
+    `${siteHostname} AAAA 2001:db8::10`,
+    `${siteHostname} A 203.0.113.11`,
+  ]);
 });
 
 test("an origin certificate names its hostnames in order, ignores its validity, and warns before it expires", async () => {
@@ -189,8 +142,11 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
   const hostnames = ["www.example.org", "a.example.org", "hooks.example.org"];
   originCertificate({ hostname: "hooks.example.org", hostnames, csr: "csr" }, { transformations: [note] });
   await pulumi.runtime.disconnect();
-  expect(declared.map(({ name, inputs }) => [name, inputs.hostnames])).toEqual([
-    ["hooks.example.org origin certificate", ["a.example.org", "hooks.example.org", "www.example.org"]],
+  expect(declared).toMatchObject([
+    {
+      name: "hooks.example.org origin certificate",
+      inputs: { csr: "csr", requestType: "origin-ecc", requestedValidity: 5475, hostnames: hostnames.toSorted() },
+    },
   ]);
   expect(options.map(({ ignoreChanges }) => ignoreChanges)).toEqual([["requestedValidity"]]);
   expect(warn.mock.calls.map(([text]) => text)).toEqual([
