@@ -93,8 +93,9 @@ test("openSpool makes the folders, and removes what a power cut left half writte
   expect(readdirSync(place).sort()).toEqual(["docs", "site"]);
   const stays = ["1.json", "1.tmp", "1.a.tmp", ".1.tmp.json", ".tmp"];
   for (const name of [...stays, ".1.tmp", ".12.json.tmp"]) writeFileSync(join(site, name), "{");
+  mkdirSync(join(site, ".folder.tmp"));
   openSpool(place, ["site"]);
-  expect(files()).toEqual(stays.sort());
+  expect(files()).toEqual([...stays, ".folder.tmp"].sort());
 });
 
 describe("what another member of the spool's group puts into a folder", () => {
