@@ -1,4 +1,4 @@
-/** When the disk's watch ends a build. bounds.slow.test.ts and disk-full.slow.test.ts have builds that it ends. */
+/** When the disk's watch ends a build. bounds.slow.test.ts has builds that it ends. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

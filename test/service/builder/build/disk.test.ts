@@ -1,4 +1,4 @@
-/** What a folder takes and a disk has free, to the byte and the inode. disk-full.slow.test.ts has builds on a full disk. */
+/** What a folder takes and a disk has free, to the byte and the inode. */
 import { spawnSync } from "node:child_process";
 import {
   linkSync,
