@@ -1,24 +1,20 @@
 /** How the fake Cloudflare connects to the origin: from which address, with which certificates, and what it answers if it cannot. */
-import http from "node:http";
+import type http from "node:http";
 import https from "node:https";
 import { isIPv6, type Socket } from "node:net";
 import type { Pair } from "./authority.ts";
 import type { OriginFault } from "./pages.ts";
 import type { Verdict } from "./plane.ts";
-import type { EdgeRequest } from "./request.ts";
-import type { DnsRecord, ZoneState } from "./zone.ts";
+import type { ZoneState } from "./zone.ts";
 
 export type OriginOptions = {
   readonly zone: ZoneState;
   /** PEM certificates of the authorities that "strict" trusts: the Origin CA's. */
   readonly originAuthorities: readonly string[];
   /** The addresses that the origin sees; this computer must have them. */
-  readonly edgeSource: { readonly v4?: string; readonly v6?: string };
-  /** The real address behind a record's content; the content itself if left out. */
-  readonly resolveOrigin?: (record: DnsRecord, port: number) => { address: string; port: number };
-  /** Milliseconds until 522 and 524; the real Cloudflare waits about 19 s and 100 s. */
-  readonly connectTimeout?: number;
-  readonly responseTimeout?: number;
+  readonly edgeSource: { readonly v4: string; readonly v6?: string };
+  /** Milliseconds until 522; the real Cloudflare waits about 19 s. */
+  readonly connectTimeout: number;
 };
 
 /** Hop-by-hop headers, and those that Cloudflare writes itself. */
@@ -28,28 +24,16 @@ const notForwarded =
 export const pairs = (raw: readonly string[]): [string, string][] =>
   raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] ?? ""]] : []) as [string, string][]);
 
-export type Contact = { where: { address: string; port: number }; secure: boolean; connect: https.RequestOptions };
-
-/** The origin's address of the visitor's family, so that a test can choose one. */
-export function contact(options: OriginOptions, { origin }: Verdict, source: string): Contact {
-  const { zone, edgeSource, originAuthorities, resolveOrigin } = options;
+/** How to connect to the origin's address of the visitor's family, so that a test can choose one. */
+export function contact(options: OriginOptions, { origin }: Verdict, source: string): https.RequestOptions {
+  const { zone, edgeSource, originAuthorities } = options;
   const family = isIPv6(source) ? "AAAA" : "A";
-  const record = origin.records.find(({ type }) => type === family) ?? origin.records[0]!;
-  const where = resolveOrigin?.(record, origin.port) ?? { address: record.content, port: origin.port };
-  const localAddress = isIPv6(where.address) ? edgeSource.v6 : edgeSource.v4;
-  const connect = { host: where.address, port: where.port, ...(localAddress ? { localAddress } : {}) };
-  if (!origin.secure) return { where, secure: false, connect };
-  const client = clientCertificate(zone, record.name);
-  const strict = origin.ssl === "strict";
-  const trust = {
-    servername: record.name,
-    rejectUnauthorized: strict,
-    ...(strict ? { ca: [...originAuthorities] } : {}),
-  };
+  const { name, content } = origin.records.find(({ type }) => type === family) ?? origin.records[0]!;
+  const client = clientCertificate(zone, name);
   return {
-    where,
-    secure: true,
-    connect: { ...connect, ...trust, ...(client ? { cert: client.certificate, key: client.key } : {}) },
+    ...{ host: content, port: origin.port, localAddress: isIPv6(content) ? edgeSource.v6 : edgeSource.v4 },
+    ...{ servername: name, ca: [...originAuthorities], rejectUnauthorized: origin.ssl === "strict" },
+    ...(client && { cert: client.certificate, key: client.key }),
   };
 }
 
@@ -60,22 +44,17 @@ function clientCertificate({ origin_pulls: pulls }: ZoneState, name: string): Pa
 }
 
 /** Exactly one CF-Connecting-IP, whatever the visitor sent; its X-Forwarded-For stays, with the visitor appended. */
-export function forwarded(
-  request: http.IncomingMessage,
-  { source, ssl }: EdgeRequest,
-  ray: string,
-): [string, string][] {
-  const scheme = ssl ? "https" : "http";
-  const earlier = pairs(request.rawHeaders).flatMap(([name, value]) => (/^x-forwarded-for$/i.test(name) ? value : []));
+export function forwarded({ rawHeaders }: http.IncomingMessage, source: string, ray: string): [string, string][] {
+  const earlier = pairs(rawHeaders).flatMap(([name, value]) => (/^x-forwarded-for$/i.test(name) ? value : []));
   return [
-    ...pairs(request.rawHeaders).filter(([name]) => !notForwarded.test(name)),
+    ...pairs(rawHeaders).filter(([name]) => !notForwarded.test(name)),
     ["CF-Connecting-IP", source],
     ["CF-IPCountry", "XX"],
     ["CF-Ray", ray],
-    ["CF-Visitor", JSON.stringify({ scheme })],
+    ["CF-Visitor", '{"scheme":"https"}'],
     ["CDN-Loop", "cloudflare; loops=1"],
     ["X-Forwarded-For", [...earlier, source].join(", ")],
-    ["X-Forwarded-Proto", scheme],
+    ["X-Forwarded-Proto", "https"],
   ];
 }
 
@@ -87,53 +66,41 @@ export class OriginError extends Error {
   }
 }
 
-type Sent = { to: Contact; method: string; target: string; headers: [string, string][]; body: Buffer };
+type Sent = { method: string; path: string; headers: [string, string][]; body: Buffer };
 
 /** The origin's answer; rejects with OriginError. */
-export function ask(sent: Sent, options: OriginOptions): Promise<http.IncomingMessage> {
-  const { to, method, target, headers, body } = sent;
+export function ask(to: https.RequestOptions, sent: Sent, timeout: number): Promise<http.IncomingMessage> {
+  const { method, path, headers, body } = sent;
   const length: [string, string][] = body.length > 0 || method === "POST" ? [["Content-Length", `${body.length}`]] : [];
   return new Promise((resolve, reject) => {
-    const request = (to.secure ? https : http).request({
-      ...to.connect,
-      // No session is resumed: a resumed one would skip the check of the origin's certificate.
-      agent: false,
-      ...{ method, path: target, setHost: false, headers: [...headers, ...length].flat() },
-    });
-    let phase: "connect" | "handshake" | "request" = "connect";
-    const fail = (status: OriginFault, reason: string) => request.destroy(new OriginError(status, reason));
-    const connecting = setTimeout(
-      () => fail(phase === "connect" ? 522 : 525, `no ${phase} in time`),
-      options.connectTimeout ?? 19_000,
-    );
-    const waiting = setTimeout(() => fail(524, "no answer in time"), options.responseTimeout ?? 100_000);
-    const connected = () => {
-      phase = "request";
-      clearTimeout(connecting);
-    };
+    const all = [...headers, ...length].flat();
+    // No session is resumed: a resumed one would skip the check of the origin's certificate.
+    const request = https.request({ ...to, agent: false, method, path, setHost: false, headers: all });
+    let phase: Phase = "connect";
+    const connecting = setTimeout(() => {
+      request.destroy(new OriginError(phase === "connect" ? 522 : 525, `no ${phase} in time`));
+    }, timeout);
     request.once("socket", (socket: Socket) => {
       socket.once("connect", () => {
         phase = "handshake";
-        if (!to.secure) connected();
       });
-      socket.once("secureConnect", connected);
+      socket.once("secureConnect", () => {
+        phase = "request";
+        clearTimeout(connecting);
+      });
     });
-    request.once("response", (response) => {
-      clearTimeout(waiting);
-      resolve(response);
-    });
+    request.once("response", resolve);
     request.once("error", (error: NodeJS.ErrnoException) => {
       clearTimeout(connecting);
-      clearTimeout(waiting);
-      reject(
-        error instanceof OriginError ? error : new OriginError(statusOf(error, phase), error.code ?? error.message),
-      );
+      const reason = error.code ?? error.message;
+      reject(error instanceof OriginError ? error : new OriginError(statusOf(error, phase), reason));
     });
     request.end(body);
   });
 }
 
-function statusOf({ code = "" }: NodeJS.ErrnoException, phase: "connect" | "handshake" | "request"): OriginFault {
+type Phase = "connect" | "handshake" | "request";
+function statusOf({ code = "" }: NodeJS.ErrnoException, phase: Phase): OriginFault {
   if (phase === "request") return 520;
   if (phase === "handshake") return /^(EPROTO|ECONNRESET|EPIPE|ERR_SSL_.*)$/.test(code) ? 525 : 526;
   if (code === "ETIMEDOUT") return 522;

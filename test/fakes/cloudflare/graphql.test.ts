@@ -1,11 +1,14 @@
 /** The fake GraphQL Analytics API: what the data plane records, and every rejection of a query that trace could send. */
 import { beforeEach, describe, expect, test } from "vitest";
 import { graphqlRoutes } from "./graphql.ts";
-import { custom, here, zoneWith } from "./loopback.ts";
 import type { Call } from "./refusal.ts";
 import { record, securityLog } from "./security-log.ts";
+import { emptyZone, zoneFromDeclarations } from "./zone.ts";
 
-const zone = zoneWith(custom({ ref: "rest", action: "block", expression: here, description: "nothing else" }));
+const rules = [{ ref: "rest", action: "block", expression: "ssl", description: "nothing else" }];
+const inputs = { kind: "zone", phase: "http_request_firewall_custom", rules };
+const ruleset = { type: "cloudflare:index/ruleset:Ruleset", name: "custom", inputs };
+const zone = zoneFromDeclarations([ruleset], emptyZone("example.org", "free"));
 beforeEach(() => {
   zone.plan = "free";
   securityLog(zone).length = 0;
@@ -58,7 +61,7 @@ describe("the data plane records", () => {
       rest,
       { source: "sbfm", ref: "sbfm_definitely_automated", action: "block" },
     ]);
-    const { id } = zone.rulesets.find(({ phase }) => phase === "http_request_firewall_custom")!.rules[0]!;
+    const { id } = zone.rulesets[0]!.rules[0]!;
     const firewallEventsAdaptive = [
       { source: "botManagement", ruleId: "sbfm_definitely_automated", description: "" },
       { source: "firewallCustom", ruleId: id, description: "nothing else" },

@@ -49,7 +49,6 @@ const originFaults = {
   521: "Web server is down",
   522: "Connection timed out",
   523: "Origin is unreachable",
-  524: "A timeout occurred",
   525: "SSL handshake failed",
   526: "Invalid SSL certificate",
 } as const;
