@@ -57,7 +57,7 @@ export function inNamespace(script: string, extra = ""): Ran {
   const { status, stdout, stderr } = spawnSync("unshare", [...isolated, "sh", "-ec", shell], {
     env: at,
     encoding: "utf8",
-    timeout: 90_000,
+    timeout: 110_000,
     // unshare ignores SIGTERM while it waits.
     killSignal: "SIGKILL",
   });

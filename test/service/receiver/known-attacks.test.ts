@@ -32,7 +32,11 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["a body longer than its signature", `${receiver}/wire.test.ts`, "the receiver accepts a body of exactly bodyBytes"],
   ["smuggling", `${receiver}/wire.test.ts`, "a length and chunks, as in request smuggling"],
   ["smuggling on the way to nginx", "test/hosts/suite/deliveries.test.ts", "a length and chunks"],
-  ["smuggling on a kept connection to the receiver", proxy, "one connection for each request"],
+  [
+    "smuggling on a kept connection to the receiver",
+    proxy,
+    "a stranger passes on an allowed sender's connection where it is kept",
+  ],
   ["a slow sender", `${receiver}/wire.test.ts`, "a sender that does not end its headers or its body"],
   ["a slow sender at nginx", "test/hosts/suite/flood.test.ts", "500 slow clients"],
   ["a body over nginx's limit", "test/hosts/suite/deliveries.test.ts", "one byte over the limit, without a length"],
@@ -65,7 +69,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["a list of the proxy's addresses", proxy, "a delivery passes on both address families, and the receiver sees"],
   ["a forged X-Forwarded-For", proxy, "a forged X-Forwarded-For"],
   ["a forged X-Forwarded-For at the budget", `${receiver}/limiter.test.ts`, "answers 429 once the budget is used"],
-  ["a rate by the wrong key", proxy, "nginx counts no address of the git host, and with a rate by address it rejects"],
+  ["a rate by the wrong key", proxy, "nginx rejects a stranger above the rate with 429 and no other source"],
   ["an IPv6 source", "test/hosts/suite/up.test.ts", "the receiver accepts a signed push from GitHub over %s"],
   [
     "an IPv6 address that admits a /32",
@@ -76,7 +80,11 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   // The spool and the build.
   ["a replay, and a redelivery taken for one", `${rebuild}/faults.test.ts`, "a redelivery after failed builds, under"],
   ["replays that fill the disk", `${receiver}/replays.slow.test.ts`, "replays under other ids, which no signature"],
-  ["a replay of an old commit", `${service}/builder/run/replays.slow.test.ts`, "the replay of an old delivery after"],
+  [
+    "a replay of an old commit",
+    `${service}/builder/run/replays.slow.test.ts`,
+    "the replay of an old delivery, before and after",
+  ],
   ["a cache of deliveries that grows", `${receiver}/spool.test.ts`, "deliveries with the same id, one after another"],
   ["accepted work lost in a crash", `${receiver}/process.slow.test.ts`, "SIGKILL in a stream of deliveries"],
   ["a spool file half written", `${receiver}/spool.test.ts`, "the spool syncs the file before it renames it"],
@@ -93,7 +101,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   [
     "a request to a payload's address",
     "test/infra/host/receiver.test.ts",
-    "exposure is at most 0.2, and each of these",
+    "systemd rates the exposure of the receiver at 0.2",
   ],
   ["an answer after the build", `${rebuild}/measure.test.ts`, "the builder adds at most three starts of Node to git"],
 ])("%s: %s", (_, file, title) => {
