@@ -207,7 +207,6 @@ describe("the fake plugin's client", () => {
   test.each<[string, Omit<Fault, "times">, number, RegExp]>([
     ["gives up after ten more", { status: 429, headers: again }, 11, /429 .*"code":10013.*wait and try again/],
     ["does not repeat after a rejection", { status: 403 }, 1, /403/],
-    ["obeys x-should-retry", { status: 503, headers: { "x-should-retry": "false" } }, 1, /503/],
     ["rejects a success that is no JSON", { status: 200, body: "<html>" }, 1, /failed to parse .*<html>/],
   ])("%s", async (_, fault, requests, says) => {
     api.faults.push({ ...fault, times: 99 });

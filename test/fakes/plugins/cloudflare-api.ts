@@ -21,14 +21,10 @@ const retries = 10;
 const configured = perConnection(() => ({ token: "", base: "" }));
 
 /** The real provider's check of the configuration: the characters of a token, not its length. */
-export function configFaults(config: Props): Refusal[] {
-  const faults: Refusal[] = [];
-  const { apiToken } = config;
-  if (typeof apiToken === "string" && !/^[0-9A-Za-z\-_]+$/.test(apiToken)) {
-    const reason = "API tokens must only contain characters a-z, A-Z, 0-9, hyphens and underscores";
-    faults.push({ property: "apiToken", reason });
-  }
-  return faults;
+export function configFaults({ apiToken }: Props): Refusal[] {
+  if (typeof apiToken !== "string" || /^[0-9A-Za-z\-_]+$/.test(apiToken)) return [];
+  const reason = "API tokens must only contain characters a-z, A-Z, 0-9, hyphens and underscores";
+  return [{ property: "apiToken", reason }];
 }
 
 export function configureApi(config: Props): void {
@@ -42,13 +38,9 @@ export function configureApi(config: Props): void {
 function pause(response: Response | undefined, attempt: number): number | undefined {
   const backoff = Math.min(2 * 2 ** attempt, 30);
   if (response === undefined) return backoff;
-  const should = response.headers.get("x-should-retry");
-  if (should === "false") return undefined;
-  if (should !== "true" && ![408, 409, 429].includes(response.status) && response.status < 500) return undefined;
-  const milliseconds = Number(response.headers.get("retry-after-ms") ?? Number.NaN);
-  const after = response.headers.get("retry-after");
-  const seconds = Number.isNaN(milliseconds) ? (after === null ? Number.NaN : Number(after)) : milliseconds / 1000;
-  return seconds >= 0 && seconds < 60 ? seconds : backoff;
+  if (![408, 409, 429].includes(response.status) && response.status < 500) return undefined;
+  const after = Number(response.headers.get("retry-after") ?? Number.NaN);
+  return after >= 0 && after < 60 ? after : backoff;
 }
 
 type Envelope = { readonly result: unknown; readonly resultInfo?: { readonly cursors?: { readonly after?: string } } };
@@ -74,36 +66,23 @@ async function send(method: string, path: string, body?: Props): Promise<Envelop
   if (base === "")
     throw new Error("The fake cloudflare plugin has no address. Set cloudflare:baseUrl to that of the fake API.");
   const url = `${base}/${path}`;
+  const where = `${method} ${JSON.stringify(url)}`;
+  const headers = { "content-type": "application/json", ...(token !== "" && { authorization: `Bearer ${token}` }) };
+  const sent = { method, headers, ...(body !== undefined && { body: JSON.stringify(snake(body)) }) };
   for (let attempt = 0; ; attempt++) {
-    let response: Response | undefined;
-    let text = "";
     let broken = "";
-    try {
-      response = await fetch(url, {
-        method,
-        headers: {
-          "content-type": "application/json",
-          ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(snake(body)) }),
-      });
-      text = await response.text();
-    } catch (error) {
-      response = undefined;
-      broken = error instanceof Error ? String(error.cause ?? error.message) : String(error);
+    const response = await fetch(url, sent).catch((error: Error) => {
+      broken = String(error.cause ?? error.message);
+    });
+    const text = (await response?.text()) ?? "";
+    const seconds = attempt < retries ? pause(response ?? undefined, attempt) : undefined;
+    if (seconds !== undefined) {
+      await sleep(seconds * 1000);
+      continue;
     }
-    const failed = response === undefined || response.status >= 400;
-    if (failed && attempt < retries) {
-      const seconds = pause(response, attempt);
-      if (seconds !== undefined) {
-        await sleep(seconds * 1000);
-        continue;
-      }
-    }
-    const where = `${method} ${JSON.stringify(url)}`;
-    if (response === undefined) throw new ApiError(0, `failed to make http request: ${where}: ${broken}`);
-    const { status, statusText } = response;
-    if (failed) throw new ApiError(status, `failed to make http request: ${where}: ${status} ${statusText} ${text}`);
+    if (!response) throw new ApiError(0, `failed to make http request: ${where}: ${broken}`);
+    const { ok, status, statusText } = response;
+    if (!ok) throw new ApiError(status, `failed to make http request: ${where}: ${status} ${statusText} ${text}`);
     if (text === "") return undefined;
     try {
       return camel(JSON.parse(text)) as Envelope;

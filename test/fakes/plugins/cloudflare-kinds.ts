@@ -11,15 +11,6 @@ export const object = async (answer: Promise<unknown>): Promise<Props> => (await
 const without = (props: Props, ...keys: string[]): Props =>
   Object.fromEntries(Object.entries(props).filter(([key]) => !keys.includes(key)));
 
-/** Removes the fields of a rule that the provider's schema lacks, as the real provider does. */
-export function asProvider(answer: Props): Props {
-  const rules = ((answer.rules ?? []) as Props[]).map((rule) => ({
-    ...rule,
-    ...(rule.actionParameters ? { actionParameters: without(rule.actionParameters as Props, "phase") } : {}),
-  }));
-  return { ...answer, rules };
-}
-
 /** The provider fills in a rule's empty parameters and description, and sends them. */
 const asSent = (inputs: Props): Props => ({
   ...{ description: "", ...without(inputs, "zoneId") },
@@ -32,14 +23,9 @@ export const rulesets = zonePath("rulesets");
 export const bots = zonePath("bot_management");
 export const pulls = zonePath("origin_tls_client_auth/hostnames");
 
-export const botFields = [
-  ...["aiBotsProtection", "autoUpdateModel", "bmCookieEnabled", "cfRobotsVariant", "contentBotsProtection"],
-  ...["crawlerProtection", "enableJs", "fightMode", "isRobotsTxtManaged", "optimizeWordpress", "suppressSessionScore"],
-  ...["sbfmDefinitelyAutomated", "sbfmLikelyAutomated", "sbfmStaticResourceProtection", "sbfmVerifiedBots"],
-];
-const putBots = (inputs: Props) => object(call("PUT", bots(inputs), without(inputs, "zoneId", ...neverSent)));
-/** The real provider has these properties and never sends them. */
-const neverSent = ["cfRobotsVariant", "contentBotsProtection"];
+/** Those that a zone on the free plan has. */
+export const botFields = ["aiBotsProtection", "enableJs", "fightMode", "isRobotsTxtManaged"];
+const putBots = (inputs: Props) => object(call("PUT", bots(inputs), without(inputs, "zoneId")));
 
 /** The API has a list, the provider one hostname. The provider copies each field but the configuration. */
 const pullOutputs = (answer: unknown): Props => without(answer as Props, "id", "privateKey", "configs");
@@ -59,7 +45,7 @@ async function putPull(inputs: Props): Promise<Props> {
 export const kinds: Readonly<Record<string, Kind>> = {
   "cloudflare:index/dnsRecord:DnsRecord": {
     required: ["zoneId", "name", "ttl", "type"],
-    optional: ["comment", "content", "data", "priority", "privateRouting", "proxied", "settings", "tags"],
+    optional: ["comment", "content", "proxied", "settings", "tags"],
     computed: ["createdOn", "modifiedOn", "meta", "proxiable", "settings", "tags"],
     steady: ["createdOn", "meta", "proxiable", "settings", "tags"],
     defaults: { proxied: false },
@@ -73,21 +59,20 @@ export const kinds: Readonly<Record<string, Kind>> = {
   },
   "cloudflare:index/ruleset:Ruleset": {
     required: ["kind", "name", "phase"],
-    optional: ["zoneId", "accountId", "description", "rules"],
+    optional: ["zoneId", "description", "rules"],
     computed: ["lastUpdated", "version"],
-    replaces: ["zoneId", "accountId", "kind", "name", "phase"],
+    replaces: ["zoneId", "kind", "name", "phase"],
     importId: /^zones\/(?<zoneId>[^/]+)\/(?<id>[0-9a-f]{32})$/,
     id: ({ id }) => String(id),
-    create: async (inputs) => asProvider(await object(call("POST", rulesets(inputs), asSent(inputs)))),
-    read: async (id, known) => asProvider(await object(call("GET", `${rulesets(known)}/${id}`))),
-    update: async (id, inputs) => asProvider(await object(call("PUT", `${rulesets(inputs)}/${id}`, asSent(inputs)))),
+    create: (inputs) => object(call("POST", rulesets(inputs), asSent(inputs))),
+    read: (id, known) => object(call("GET", `${rulesets(known)}/${id}`)),
+    update: (id, inputs) => object(call("PUT", `${rulesets(inputs)}/${id}`, asSent(inputs))),
     delete: async (id, outputs) => void (await call("DELETE", `${rulesets(outputs)}/${id}`)),
   },
   "cloudflare:index/botManagement:BotManagement": {
     required: ["zoneId"],
     optional: botFields,
-    computed: [...botFields, "staleZoneConfiguration", "usingLatestModel"],
-    steady: ["contentBotsProtection"],
+    computed: [...botFields, "usingLatestModel"],
     // So a managed robots.txt goes off unless the program declares it.
     defaults: { isRobotsTxtManaged: false },
     replaces: ["zoneId"],
@@ -124,17 +109,8 @@ export const kinds: Readonly<Record<string, Kind>> = {
   "cloudflare:index/authenticatedOriginPulls:AuthenticatedOriginPulls": {
     required: ["zoneId", "configs"],
     computed: [
-      ...[
-        "certId",
-        "certStatus",
-        "certUpdatedAt",
-        "certUploadedOn",
-        "certificate",
-        "createdAt",
-        "enabled",
-        "expiresOn",
-      ],
-      ...["issuer", "privateKey", "serialNumber", "signature", "status", "updatedAt"],
+      ...["certId", "certStatus", "certUpdatedAt", "certUploadedOn", "certificate", "createdAt", "enabled"],
+      ...["expiresOn", "issuer", "privateKey", "serialNumber", "signature", "status", "updatedAt"],
     ],
     replaces: ["zoneId"],
     writeOnly: ["configs"],

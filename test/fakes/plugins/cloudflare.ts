@@ -3,7 +3,7 @@
  * It rejects unknown and missing properties and malformed tokens.
  */
 import { call, callForAll, configFaults, configureApi } from "./cloudflare-api.ts";
-import { asProvider, botFields, bots, kinds, object, pulls, rulesets } from "./cloudflare-kinds.ts";
+import { botFields, bots, kinds, object, pulls, rulesets } from "./cloudflare-kinds.ts";
 import { resource } from "./cloudflare-resource.ts";
 import { type Props, serveProvider } from "./provider.ts";
 
@@ -14,15 +14,11 @@ const dataRule = (rule: Props): Props => ({
 });
 
 async function getZone(args: Props): Promise<Props> {
-  const name = (args.filter as Props | undefined)?.name;
-  if (args.zoneId === undefined && name === undefined) throw new Error("zoneId or filter.name is required");
-  let { zoneId } = args;
-  if (zoneId === undefined) {
-    const found = (await call("GET", `zones?name=${encodeURIComponent(String(name))}`)) as Props[];
-    if (found.length !== 1)
-      throw new Error(`failed to find exactly one result: found ${found.length} zones named ${name}`);
-    zoneId = found[0]!.id;
-  }
+  const { name } = args.filter as Props;
+  const found = (await call("GET", `zones?name=${encodeURIComponent(String(name))}`)) as Props[];
+  if (found.length !== 1)
+    throw new Error(`failed to find exactly one result: found ${found.length} zones named ${name}`);
+  const zoneId = found[0]!.id;
   return { ...args, ...(await object(call("GET", `zones/${zoneId}`))), zoneId };
 }
 
@@ -38,10 +34,8 @@ export const port = await serveProvider({
       return { ...args, id: String(args.zoneId), rulesets: list, results: list };
     },
     async "cloudflare:index/getRuleset:getRuleset"(args) {
-      const id = String(args.id ?? args.rulesetId);
-      if (!/^[0-9a-f]{32}$/.test(id))
-        throw new Error(`id: value must be a 32-character hexadecimal string, got: ${id}`);
-      const live = asProvider(await object(call("GET", `${rulesets(args)}/${id}`)));
+      const id = String(args.id);
+      const live = await object(call("GET", `${rulesets(args)}/${id}`));
       return { ...args, ...live, rulesetId: id, rules: (live.rules as Props[]).map(dataRule) };
     },
     async "cloudflare:index/getBotManagement:getBotManagement"(args) {
@@ -51,10 +45,6 @@ export const port = await serveProvider({
     async "cloudflare:index/getAuthenticatedOriginPulls:getAuthenticatedOriginPulls"(args) {
       const live = await object(call("GET", `${pulls(args)}/${args.hostname}`));
       return { ...args, ...live, id: String(args.hostname) };
-    },
-    async "cloudflare:index/getIpRanges:getIpRanges"(args) {
-      const live = await object(call("GET", "ips"));
-      return { jdcloudCidrs: [], ...args, ...live, id: String(live.etag) };
     },
   },
 });

@@ -3,7 +3,6 @@
  * engine unwraps inputs and marks outputs of the same name secret again. In a preview, unknown values arrive as
  * `unknown`.
  */
-import { isDeepStrictEqual } from "node:util";
 import services from "@pulumi/pulumi/proto/provider_grpc_pb.js";
 import messages from "@pulumi/pulumi/proto/provider_pb.js";
 import empty from "google-protobuf/google/protobuf/empty_pb.js";
@@ -14,9 +13,6 @@ export type Props = { readonly [name: string]: unknown };
 
 /** The protocol's value for "known only after an update". */
 export const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
-
-export const hasUnknown = (value: unknown): boolean =>
-  value === unknown || (typeof value === "object" && value !== null && Object.values(value).some(hasUnknown));
 
 /** Why `check` rejects an input. */
 export type Refusal = { readonly property: string; readonly reason: string };
@@ -48,7 +44,7 @@ export type Provider = {
   checkConfig?(config: Props): Refusal[];
   configure?(config: Props): void;
   readonly resources: { readonly [token: string]: Resource };
-  readonly functions: { readonly [token: string]: (args: Props, log: Log) => Promise<Props> };
+  readonly functions: { readonly [token: string]: (args: Props) => Promise<Props> };
   cancel?(): void;
 };
 
@@ -77,13 +73,6 @@ const refusals = (list: readonly Refusal[]) =>
     failure.setReason(reason);
     return failure;
   });
-
-/** Compares inputs one by one, as a provider without a schema does. */
-export function inputDiff(old: Props, inputs: Props, replacing: readonly string[] = []): Difference {
-  const keys = [...new Set([...Object.keys(old), ...Object.keys(inputs)])];
-  const changed = keys.filter((key) => !isDeepStrictEqual(old[key] ?? null, inputs[key] ?? null));
-  return { changed, replaces: changed.filter((key) => replacing.includes(key)) };
-}
 
 /** Serves a provider until the engine, or the test, ends the process. Returns the port. */
 export async function serveProvider(provider: Provider): Promise<number> {
@@ -136,7 +125,7 @@ export async function serveProvider(provider: Provider): Promise<number> {
       const run = provider.functions[request.getTok()];
       if (!run) throw new Error(`the fake plugin has no function ${request.getTok()}. Add it in test/fakes/plugins.`);
       const response = new messages.InvokeResponse();
-      response.setReturn(packed(await run(plain(request.getArgs()), log())));
+      response.setReturn(packed(await run(plain(request.getArgs()))));
       return response;
     }),
     check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
