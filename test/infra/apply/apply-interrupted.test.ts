@@ -6,18 +6,12 @@ import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
-import {
-  after,
-  asDeclared,
-  before,
-  copiedHost,
-  daemonLayer,
-  type Files,
-  type ShellHost,
-  stamps,
-} from "./shell-host.ts";
+import { after, asDeclared, before, copiedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
 
 const { next } = stamps;
+const unobserved = (host: ShellHost): HostLayer => ({ ...daemonLayer(host, after), facts: [] });
+/** The text of an apply that is killed before the reload. */
+const killed = (host: ShellHost) => host.script({ ...unobserved(host), activate: "kill -9 $PPID" }, next);
 
 describe("an interrupted apply", () => {
   test("SIGTERM at the time limit makes apply restore the former files", async () => {
@@ -41,15 +35,10 @@ describe("an interrupted apply", () => {
     expect(asDeclared(host, before, true, [])).toBe(true);
   });
 
-  const unobserved = (host: ShellHost, files: Files): HostLayer => ({
-    ...daemonLayer(host, files),
-    facts: [],
-  });
-
   test("a kill before the reload leaves no stamp, and the next apply reloads the files that had changed", () => {
     using host = copiedHost();
-    const layer = unobserved(host, after);
-    expect(host.run(host.script({ ...layer, activate: "kill -9 $PPID" }, next)).status).not.toBe(0);
+    const layer = unobserved(host);
+    expect(host.run(killed(host)).status).not.toBe(0);
     const verdict = reconcile(layer, host.see(layer));
     expect(verdict).toMatchObject({ inSync: false, drift: ["no stamp: the last apply did not finish"] });
     expect(host.apply(layer, verdict.stamp).status).toBe(0);
@@ -58,21 +47,18 @@ describe("an interrupted apply", () => {
 
   test("without the early removal of the former stamp, preview misses the killed apply", () => {
     using host = copiedHost();
-    const layer = unobserved(host, after);
-    const script = host.script({ ...layer, activate: "kill -9 $PPID" }, next);
     const removal = 'rm -rf -- "$state/stamps/$layer" && printf';
-    expect(script).toContain(removal);
-    host.run(script.replace(removal, "printf"));
-    expect(reconcile(layer, host.see(layer)).inSync).toBe(true);
+    expect(killed(host)).toContain(removal);
+    host.run(killed(host).replace(removal, "printf"));
+    expect(reconcile(unobserved(host), host.see(unobserved(host))).inSync).toBe(true);
     expect(asDeclared(host, after, true, [])).toBe(false);
   });
 
   test("without the list of pending changes, the daemon does not load the files of the killed apply", () => {
     using host = copiedHost();
-    const layer = unobserved(host, after);
-    host.run(host.script({ ...layer, activate: "kill -9 $PPID" }, next));
+    host.run(killed(host));
     rmSync(join(host.state, "pending/daemon"));
-    expect(host.apply(layer, next).status).toBe(0);
+    expect(host.apply(unobserved(host), next).status).toBe(0);
     expect(asDeclared(host, after, true, [])).toBe(false);
   });
 

@@ -34,14 +34,13 @@ test("the probe of 8 layers, 32 files and 32 facts takes under a second", () => 
     facts: Array.from({ length: 4 }, (_, f) => ({ name: "lines", read: `wc -l <${host.etc}/l${l}-${f}` })),
   }));
   // 0.19 s on two quiet cores. The best of several, and a second: other tests run beside this one.
-  let best = Number.POSITIVE_INFINITY;
-  for (let round = 0; round < 8 && best > 1_000; round++) {
+  const times = Array.from({ length: 8 }, () => {
     const started = performance.now();
     const { layers: seen } = host.report(layers);
-    best = Math.min(best, performance.now() - started);
     expect(Object.values(seen).flatMap(({ facts }) => facts.map((fact) => fact?.output))).toEqual(
       Array(32).fill("200"),
     );
-  }
-  expect(best).toBeLessThan(1_000);
+    return performance.now() - started;
+  });
+  expect(Math.min(...times)).toBeLessThan(1_000);
 });

@@ -115,7 +115,8 @@ export function walk(steps: readonly Action[], counts: Walked): void {
       for (const line of live
         .slice(0, host.tree().length)
         .filter((line) => line.startsWith("pg") && !line.includes("/ "))) {
-        const whole = before.includes(line) || declaredLines(declared).has(line);
+        const wanted = Object.entries(declared).map(([name, { text, mode }]) => `${name} ${mode.slice(1)} ${text}`);
+        const whole = before.includes(line) || wanted.includes(line);
         ensure(whole || line.includes(".pushgate-new"), `a half-written file is live: ${line}`);
       }
     }
@@ -186,9 +187,6 @@ export function walk(steps: readonly Action[], counts: Walked): void {
     ensure(!host.tree().some((line) => line.includes(".pushgate-new")), "a temporary file stayed");
   }
 }
-
-const declaredLines = (files: Files): Set<string> =>
-  new Set(Object.entries(files).map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`));
 
 /** Walks until `steps` steps are done; throws fast-check's report with seed and shrunk walk. */
 export function soakWalks({ steps, seed }: { steps: number; seed: number }): Walked {

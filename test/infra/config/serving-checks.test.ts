@@ -1,4 +1,4 @@
-/** Faults of a configuration that serves a site, in site-checks.ts. */
+/** Faults of a configuration that serves a site, in site-checks.ts, by their beginnings. */
 import { expect, test } from "vitest";
 import type { Site } from "../../../infra/config/settings.ts";
 import { servingFaults } from "../../../infra/config/site-checks.ts";
@@ -23,6 +23,8 @@ const sites = (count: number) => ({
   hooks: Array.from({ length: count }, (_, i) => named(`s${i}.example.org`).hooks[0]),
 });
 
+const name = "hooks[0].site.hostname";
+
 test.each<[string, object, ...says: string[]]>([
   ["no site", example],
   ["a site", served],
@@ -34,25 +36,19 @@ test.each<[string, object, ...says: string[]]>([
     { ...beside({ originPort: 9443 }), hooks: [{ ...served.hooks[0], site: unserved }] },
   ],
   ["as many sites as a host's certificate holds", sites(199)],
-  ["one more", sites(200), "hooks has 200 sites to serve, and a host's certificate holds 199. Serve fewer sites."],
-  [
-    "a name that only ends in the same letters",
-    named("myexample.org"),
-    'hooks[0].site.hostname is "myexample.org", which is not in the zone example.org. Use a name in it, such as www.example.org.',
-  ],
-  [
-    "a name for hooks",
-    named(exampleHost.hostname),
-    'hooks[0].site.hostname is "hooks.example.org", as is hosts[0].hostname, where all but hooks is blocked. Use another name.',
-  ],
+  ["one more", sites(200), "hooks has 200 sites to serve, and a host's certificate holds 199"],
+  ["a name that only ends in the same letters", named("myexample.org"), `${name} is "myexample.org", which is not in`],
+  ["a name for hooks", named(exampleHost.hostname), `${name} is "hooks.example.org", as is hosts[0].hostname`],
   [
     "one name for two sites",
     { ...served, hooks: [served.hooks[0], { ...served.hooks[0], name: "docs" }] },
-    'hooks[1].site.hostname repeats hooks[0].site.hostname, "www.example.org". Use a hostname for each site.',
+    `hooks[1].site.hostname repeats ${name}, "www.example.org"`,
   ],
   [
     "hosts with different ports",
     beside({ originPort: 9443 }),
-    "hosts[1].originPort is 9443, and hosts[0].originPort is 8443, but Cloudflare reaches both hosts for www.example.org on one port. Use the same port.",
+    "hosts[1].originPort is 9443, and hosts[0].originPort is 8443, but Cloudflare reaches both hosts for www.example.org",
   ],
-])("%s", (_, settings, ...says) => expect(faultsOf(settings)).toEqual(says));
+])("%s", (_, settings, ...says) => {
+  expect(faultsOf(settings).map((fault, i) => fault.slice(0, says[i]?.length))).toEqual(says);
+});

@@ -80,11 +80,8 @@ describe("a busy API", () => {
 
   test.each([
     ["0", 0],
-    ["7", 7000],
     ["59", 59_000],
     ["60", 2000],
-    ["-1", 2000],
-    ["Wed, 21 Oct 2015 07:28:00 GMT", 0],
     ["soon", 2000],
   ])("Retry-After: %s makes the client wait %i ms", async (after, pause) => {
     answers.push(failed(429, [], { "retry-after": after }), ok(1));
@@ -101,101 +98,65 @@ describe("a busy API", () => {
   });
 });
 
-describe("a rejection", () => {
-  test.each([400, 403])("the client does not repeat a request that is answered with %i", async (status) => {
-    answers.push(failed(status, [{ code: 1000, message: "Invalid API Token" }]), ok("never"));
-    expect(await refusal(api().get("zones/z"))).toMatchObject({
-      status,
-      message: `${status} Invalid API Token (1000)`,
-    });
-    expect(requests).toHaveLength(1);
-  });
-
-  test("get returns undefined for 404, and no other call does", async () => {
-    const missing = failed(404, [{ code: 7003, message: "not found" }]);
-    answers.push(missing, missing, missing, missing);
-    expect(await api().get("zones/z")).toBeUndefined();
-    expect((await refusal(api().list("zones"))).status).toBe(404);
-    expect((await refusal(api().dryRun("PUT", "zones/z", {}))).status).toBe(404);
-    expect((await refusal(api().put("zones/z", {}))).status).toBe(404);
-  });
-
-  test("the message has every error of the envelope, and quotes a long expression in part", async () => {
-    const expression = `'${"x".repeat(4000)}' is not a valid value for expression`;
-    const errors = [
-      { code: 1, message: "first" },
-      { code: 20127, message: expression },
-    ];
-    answers.push(failed(400, errors));
-    const { message } = await refusal(api().dryRun("POST", "zones/z/rulesets", {}));
-    expect(message).toBe(`400 first (1); '${"x".repeat(80)}…' is not a valid value for expression (20127)`);
-  });
-
-  test.each<[string, Answer, number, string]>([
-    ["a status from 400 on without a body", text(400, ""), 400, "400"],
-    ["a status from 400 on with an empty envelope", text(403, "{}"), 403, "403"],
-    ["an envelope without success, whatever the status", failed(200, [{ code: 9, message: "no" }]), 200, "200 no (9)"],
-    ["an envelope without success and without errors", failed(200, []), 200, "200"],
-    ["an error without a message", failed(400, [{ code: 9 }]), 400, "400  (9)"],
-  ])("%s is one", async (_, answer, status, message) => {
-    answers.push(answer);
-    expect(await refusal(api().get("zones/z"))).toMatchObject({ status, message });
-  });
-
-  test("an envelope with success is none, whatever its errors", async () => {
-    answers.push(json(200, { success: true, errors: [{ code: 9, message: "deprecated" }], result: "done" }));
-    expect(await api().get("zones/z")).toBe("done");
-  });
+const noAnswer = /^no answer from 127\.0\.0\.1:\d+ \(/;
+test.each<[string, Answer, status: number, message: RegExp]>([
+  ["a rejection", failed(400, [{ code: 1000, message: "Invalid" }]), 400, /^400 Invalid \(1000\)$/],
+  ["a rejection without a body", text(400, ""), 400, /^400$/],
+  ["a rejection with an empty envelope", text(403, "{}"), 403, /^403$/],
+  ["a rejection with an error that has no message", failed(400, [{ code: 9 }]), 400, /^400 {2}\(9\)$/],
+  ["status 200, without success", failed(200, [{ code: 9, message: "no" }]), 200, /^200 no \(9\)$/],
+  ["status 200, without success and without errors", failed(200, []), 200, /^200$/],
+  ["a page", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
+  ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
+  // The token goes nowhere else.
+  ["a redirect", (response) => text(307, "", { location: `${base}/elsewhere` })(response), 0, /redirect/],
+  ["a connection that is closed before the answer", (response) => response.destroy(), 0, noAnswer],
+  [
+    "a connection that breaks off in the body",
+    (response) => {
+      response.writeHead(200, { "content-length": "100" }).write('{"success":true');
+      setImmediate(() => response.destroy());
+    },
+    ...([0, noAnswer] as const),
+  ],
+])("the client does not repeat a request that is answered with %s, and fails", async (_, answer, status, message) => {
+  answers.push(answer, ok("never"));
+  const refused = await refusal(api().get("zones/z"));
+  expect([refused.status, refused.message]).toEqual([status, expect.stringMatching(message)]);
+  expect(paths()).toEqual(["GET /zones/z"]);
 });
 
-describe("an answer that is none", () => {
-  test.each<[string, Answer, number, RegExp]>([
-    ["a page with status 200", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
-    ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
-    [
-      "a connection that is closed before the answer",
-      (response) => response.destroy(),
-      0,
-      /^no answer from 127\.0\.0\.1:\d+ \(/,
-    ],
-    [
-      "a connection that breaks off in the body",
-      (response) => {
-        response.writeHead(200, { "content-length": "100" }).write('{"success":true');
-        setImmediate(() => response.destroy());
-      },
-      0,
-      /^no answer from 127\.0\.0\.1:\d+ \(/,
-    ],
-  ])("%s is a failure, and no result", async (_, answer, status, words) => {
-    answers.push(answer, ok("never"));
-    const refused = await refusal(api().get("zones/z"));
-    expect([refused.status, refused.message]).toEqual([status, expect.stringMatching(words)]);
-    expect(requests).toHaveLength(1);
-  });
+test("get returns undefined for 404, and no other call does", async () => {
+  answers.push(...Array<Answer>(4).fill(failed(404, [{ code: 7003, message: "not found" }])));
+  expect(await api().get("zones/z")).toBeUndefined();
+  for (const call of [api().list("zones"), api().dryRun("PUT", "zones/z", {}), api().put("zones/z", {})])
+    expect((await refusal(call)).status).toBe(404);
+});
 
-  test("a redirect is a failure: the token goes nowhere else", async () => {
-    answers.push(text(307, "", { location: `${base}/elsewhere` }), ok("never"));
-    const refused = await refusal(api().get("zones/z"));
-    expect([refused.status, refused.message]).toEqual([0, expect.stringContaining("redirect")]);
-    expect(paths()).toEqual(["GET /zones/z"]);
-  });
+test("the message has every error of the envelope, and quotes a long expression in part", async () => {
+  const message = `'${"x".repeat(4000)}' is not a valid value for expression`;
+  answers.push(failed(400, [{ message: "first" }, { code: 20127, message }]));
+  expect((await refusal(api().get("zones/z"))).message).toBe(
+    `400 first; '${"x".repeat(80)}…' is not a valid value for expression (20127)`,
+  );
+});
 
-  test("silence is a failure after 20 seconds", async () => {
-    const timeout = AbortSignal.timeout.bind(AbortSignal);
-    const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(50));
-    answers.push(() => undefined);
-    expect((await refusal(api().get("zones/z"))).status).toBe(0);
-    expect(spy).toHaveBeenCalledWith(20_000);
-    spy.mockRestore();
-    server.closeAllConnections();
-  });
+test("silence is a failure after 20 seconds", async () => {
+  const timeout = AbortSignal.timeout.bind(AbortSignal);
+  const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(50));
+  answers.push(() => undefined);
+  expect((await refusal(api().get("zones/z"))).status).toBe(0);
+  expect(spy).toHaveBeenCalledWith(20_000);
+  spy.mockRestore();
+  server.closeAllConnections();
+});
 
-  test("204 without a body is a success", async () => {
-    answers.push(text(204, ""), text(200, ""));
-    expect(await api().get("zones/z")).toBeUndefined();
-    await api().put("zones/z", {});
-  });
+test("an envelope with success is no failure, whatever its errors, nor is an answer without a body", async () => {
+  answers.push(json(200, { success: true, errors: [{ code: 9, message: "deprecated" }], result: "done" }));
+  expect(await api().get("zones/z")).toBe("done");
+  answers.push(text(204, ""), text(200, ""));
+  expect(await api().get("zones/z")).toBeUndefined();
+  await api().put("zones/z", {});
 });
 
 describe("a list", () => {

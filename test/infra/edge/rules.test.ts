@@ -82,11 +82,6 @@ describe("the rendered rules", () => {
     const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
     expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
   });
-  test("name every range of every git host in the delivery rule", () => {
-    const { expression } = customRules(everything)[0]!;
-    for (const range of everything.hooks.flatMap(({ sources }) => sources))
-      expect(expression.split(/[ {}]/)).toContain(range);
-  });
   test("name the headers of signatures in lower case", () => {
     for (const { header } of Object.values(gitHosts).flatMap(({ signatures }) => signatures))
       expect(header).toBe(header.toLowerCase());
@@ -100,7 +95,6 @@ describe("a request that the delivery rule rejects, and that passes without the 
     ["by another method", { method: "PUT" }, 'http.request.method eq "POST" and ', ""],
     ["with a query", { target: "/webhook/site?x=1" }, 'http.request.uri.query eq "" and ', ""],
     ["to an undeclared path", { target: "/webhook/sites" }, 'http.request.uri.path in {"/webhook/site"} and ', ""],
-    ["to a path below it", { target: "/webhook/site/x" }, 'http.request.uri.path in {"/webhook/site"} and ', ""],
     ["from elsewhere", { source: "192.0.2.1" }, "140.82.112.0/20", "140.82.112.0/20 192.0.2.0/24"],
     [
       "with another scheme's signature",
@@ -108,12 +102,7 @@ describe("a request that the delivery rule rejects, and that passes without the 
       `any(starts_with(${signature}[*], "sha256=")) and `,
       "",
     ],
-    [
-      "with an empty signature",
-      { headers: { "x-hub-signature-256": "sha256=" } },
-      ` and len(${signature}[0]) eq 71`,
-      "",
-    ],
+    ["with an empty one", { headers: { "x-hub-signature-256": "sha256=" } }, ` and len(${signature}[0]) eq 71`, ""],
   ];
   test.each(attacks)("%s", (_, request, word, instead) => {
     const [skip, rest] = customRules(example) as [Rule, Rule];
