@@ -13,7 +13,7 @@ import { cpu, type Report, starts, store, table, times } from "./bench/report.ts
 import { bundleAll, coldStart, peers, pin, startAll } from "./bench/servers.ts";
 
 try {
-  keptByNpm(["rounds", "ms", "node", "host", "release", "json", "write"], "npm run bench --", process.env);
+  keptByNpm(["rounds", "node", "host", "release", "json", "write"], "npm run bench --", process.env);
 } catch (error) {
   console.error(`bench: ${(error as Error).message}`);
   process.exit(2);
@@ -21,7 +21,6 @@ try {
 const { values } = parseArgs({
   options: {
     rounds: { type: "string", default: "15" },
-    ms: { type: "string", default: "400" },
     node: { type: "string", default: process.execPath },
     host: { type: "boolean", default: false },
     release: { type: "string", default: "bookworm" },
@@ -29,9 +28,9 @@ const { values } = parseArgs({
     write: { type: "boolean", default: false },
   },
 });
-const [rounds, ms] = [Number(values.rounds), Number(values.ms)];
-if (!(rounds >= 1) || !(ms >= 50)) {
-  console.error("bench: use a number from 1 for --rounds, and milliseconds from 50 for --ms");
+const rounds = Number(values.rounds);
+if (!(rounds >= 1)) {
+  console.error("bench: use a number from 1 for --rounds");
   process.exit(2);
 }
 const say = (text: string) => void console.error(`bench: ${text}`);
@@ -39,7 +38,7 @@ const say = (text: string) => void console.error(`bench: ${text}`);
 if (values.host) {
   const { ready } = await import("./hosts/ready.ts");
   const { benchHost } = await import("./bench/host.ts");
-  await benchHost(await ready("bench", values.release), { rounds, ms, json: values.json, write: values.write, say });
+  await benchHost(await ready("bench", values.release), { rounds, json: values.json, write: values.write, say });
 }
 const hasWebhook = !spawnSync("webhook", ["-version"]).error;
 if (!hasWebhook) say("adnanh/webhook is skipped: the program webhook is missing. Run apt-get install webhook.");
@@ -48,7 +47,7 @@ pin();
 const bundles = await bundleAll();
 try {
   const expressEmpty = await coldStart("express-empty", values.node, bundles, 7);
-  const servers = await measure(() => startAll(present, values.node, bundles), { rounds, ms, say });
+  const servers = await measure(() => startAll(present, values.node, bundles), { rounds, say });
   const node = spawnSync(values.node, ["--version"], { encoding: "utf8" }).stdout.trim();
   const report: Report = { node, rounds, servers, expressEmpty };
   const figures = [`Node ${node}, ${rounds} rounds.`, table(report), starts(report), cpu(report), times(report)].join(

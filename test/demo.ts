@@ -4,7 +4,6 @@
  * program's own declarations and runs the real receiver and builder.
  *
  * - It needs Node only, no root and no network.
- * - `--json` prints the layers' rows as one array.
  * - It exits 1 if a layer differs from its row, or a page from the pushed one.
  */
 import { mkdtempSync, rmSync } from "node:fs";
@@ -19,19 +18,15 @@ import { delivery } from "./fakes/deliveries.ts";
 import type { Files } from "./fakes/git-repository.ts";
 import { example } from "./fixtures.ts";
 import { evaluate } from "./infra/evaluate.ts";
-import { incident, type Scenario, scenarios } from "./scenarios.ts";
+import { incident, scenarios } from "./scenarios.ts";
 import { says, siteFiles } from "./service/builder/hugo-site.ts";
 import { bundled, hollowSignature } from "./service/bundles.ts";
 import { startReceiver } from "./service/receiver-process.ts";
 
 type Seen = { status: number; stoppedBy: string };
-type Row = Pick<Scenario, "layer" | "declaredIn" | "attack" | "how"> & { with: Seen; without: Seen };
 
-const json = process.argv.includes("--json");
 const columns = 80;
-const say = (text = ""): void => {
-  if (!json) console.log(text);
-};
+const say = (text = ""): void => console.log(text);
 
 /** Prints a label and a text beside it, wrapped at words. Green: as it should be; red: not; yellow: without a protection. */
 function row(label: string, text: string, colour?: "green" | "red" | "yellow"): void {
@@ -56,12 +51,10 @@ const paragraph = (text: string, indent = ""): void =>
       .map((line) => indent + line)
       .join("\n"),
   );
-const seen = ({ status, stoppedBy }: Outcome): Seen => ({ status, stoppedBy });
 const same = (a: Seen, b: Seen) => a.status === b.status && a.stoppedBy === b.stoppedBy;
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-demo-"));
 const faults: string[] = [];
-const rows: Row[] = [];
 
 const declared = await evaluate();
 const full = join(folder, "receiver.cjs");
@@ -90,7 +83,6 @@ try {
       faults.push(`${scenario.layer}: the delivery was rejected, but the receiver spooled it`);
     const removed = await walk(scenario.removal.of(opened), scenario.delivery(), scenario.way);
     const { layer, declaredIn, attack, how } = scenario;
-    rows.push({ layer, declaredIn, attack, how, with: seen(intact), without: seen(removed) });
     if (!same(intact, scenario.with)) faults.push(`${layer}: as declared: ${plain(intact)}`);
     if (!same(removed, scenario.without)) faults.push(`${layer}: ${scenario.removal.says}: ${plain(removed)}`);
     say(`${styleText("bold", layer.padEnd(23))} ${styleText("dim", `${declaredIn}, ${how}`)}`);
@@ -117,15 +109,13 @@ try {
     faults.push(`the incident without pushgate's rules: ${plain(before)}`);
   if (!same(after, accepted)) faults.push(`the incident with pushgate's rules: ${plain(after)}`);
 
-  // --json has rows of attacks only.
-  if (!json) await rebuild(chain);
+  await rebuild(chain);
 } finally {
   await Promise.all([receiver.stop(), unverifying.stop()]);
   rmSync(folder, { recursive: true, force: true });
 }
 
-if (json) console.log(JSON.stringify(rows, null, 2));
-else if (faults.length === 0)
+if (faults.length === 0)
   paragraph(
     `Layers 1 to ${cannotPublish() === undefined ? 9 : 8} do as declared, and the results of 2 to 8 change without the layer's protection.`,
   );

@@ -25,7 +25,6 @@ import { cpuOf, moveAway, pin, type Running, residentOf } from "./servers.ts";
 
 type Options = {
   readonly rounds: number;
-  readonly ms: number;
   readonly json: boolean;
   readonly write: boolean;
   readonly say: (text: string) => void;
@@ -54,7 +53,7 @@ async function addPlain(host: Host): Promise<void> {
   await host.inside("systemctl reload nginx.service");
 }
 
-export const benchHost = (release: Release, { rounds, ms, json, write, say }: Options): Promise<void> =>
+export const benchHost = (release: Release, { rounds, json, write, say }: Options): Promise<void> =>
   withLab({ releases: [release] }, async () => {
     const host = await step(`boot ${release}`, () => bootHost({ name: "bench", release, variant: "packages" }));
     // The largest budget: with the default the receiver would answer 429 to all but 60 wrong signatures a minute.
@@ -84,12 +83,8 @@ export const benchHost = (release: Release, { rounds, ms, json, write, say }: Op
         stop: async () => {},
       };
     });
-    const servers = await measure(async () => running, {
-      rounds,
-      ms,
-      say,
-      headers: { "cf-connecting-ip": places.github },
-    });
+    const headers = { "cf-connecting-ip": places.github };
+    const servers = await measure(async () => running, { rounds, say, headers });
     const versions = await host.read("node --version; nginx -v 2>&1 | sed 's/.*nginx.//'");
     const [node, nginx] = versions.split("\n");
     const first = `Debian's ${release}: Node ${node}, nginx ${nginx}. ${rounds} rounds.`;

@@ -35,6 +35,8 @@ const allowed: Readonly<Record<Kind, readonly string[]>> = {
   malformed: ["401", "429", "400", "500"],
 };
 
+/** Milliseconds of a round with one server and one kind. */
+const ms = 400;
 /** Rounds after which all servers start anew. */
 const roundsOfStart = 5;
 
@@ -44,16 +46,13 @@ const sum = (values: readonly number[]): number => values.reduce((all, value) =>
 
 type Options = {
   readonly rounds: number;
-  /** Of a round with one server and one kind. */
-  readonly ms: number;
-  /** Prints progress. */
   readonly say: (text: string) => void;
   /** More of each request. */
   readonly headers?: Readonly<Record<string, string>>;
 };
 
 /** `begin` starts the servers, always in the same order. */
-export async function measure(begin: () => Promise<Running[]>, { rounds, ms, say, headers = {} }: Options) {
+export async function measure(begin: () => Promise<Running[]>, { rounds, say, headers = {} }: Options) {
   const names = Object.keys(kinds) as Kind[];
   const all = Object.fromEntries(names.map((kind) => [kind, requests(kind, headers)])) as Record<Kind, () => Buffer>;
   const samples = new Map<string, Sample[]>();
@@ -86,8 +85,8 @@ export async function measure(begin: () => Promise<Running[]>, { rounds, ms, say
     const running = await begin();
     try {
       peers = running.map(({ peer }) => peer);
-      for (const { peer, coldStart: ms } of running)
-        coldStart.set(peer.name, Math.min(coldStart.get(peer.name) ?? ms, ms));
+      for (const { peer, coldStart: last } of running)
+        coldStart.set(peer.name, Math.min(coldStart.get(peer.name) ?? last, last));
       // The first two rounds let the servers compile what they run.
       for (let number = first - 2; number < Math.min(rounds, first + roundsOfStart); number++) {
         say(number < first ? "warming up" : `round ${number + 1} of ${rounds}`);

@@ -1,9 +1,9 @@
 /**
- * `npm run fuzz -- [--count N] [--seconds N] [--seed S] [--host [--release R]]`: altered deliveries of every git host to the
- * receiver's bundle, some of them valid, over kept connections. It fails on an answer that its own HMAC contradicts, on an
+ * `npm run fuzz -- [--count N] [--seconds N] [--seed S]`: altered deliveries of every git host to the receiver's bundle, some of
+ * them valid, over kept connections. It fails on an answer that its own HMAC contradicts, on an
  * answer without X-Served-By, on a spool file without an accepted delivery, on the end of the process, and where memory or
  * descriptors have grown between the first and the last tenth. It prints its seed, and --seed repeats it with timestamps of
- * the new run. --host, as root, sends the same to the installed receiver in its sandbox on a throwaway host.
+ * the new run.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,7 +14,7 @@ import { bundled } from "../service/bundles.ts";
 import { fuzzBundle } from "./run.ts";
 
 try {
-  keptByNpm(["count", "seconds", "seed", "host", "release"], "npm run fuzz --", process.env);
+  keptByNpm(["count", "seconds", "seed"], "npm run fuzz --", process.env);
 } catch (error) {
   console.error(`fuzz: ${(error as Error).message}`);
   process.exit(2);
@@ -23,8 +23,6 @@ const { values } = parseArgs({
   options: {
     count: { type: "string", default: "1000000" },
     seconds: { type: "string", default: "3600" },
-    host: { type: "boolean", default: false },
-    release: { type: "string", default: "bookworm" },
     seed: { type: "string", default: String(Date.now() % 1_000_000) },
   },
 });
@@ -33,16 +31,11 @@ if (!(count >= 100) || !(seconds > 0) || !Number.isInteger(seed)) {
   console.error("fuzz: use a number from 100 for --count, one above 0 for --seconds, and a whole number for --seed");
   process.exit(2);
 }
-if (values.host) {
-  const { ready } = await import("../hosts/ready.ts");
-  const { fuzzHost } = await import("./host.ts");
-  await fuzzHost(await ready("fuzz", values.release), { count, seconds, seed });
-}
 console.log(`fuzz: --seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), "pushgate-fuzz-"));
 try {
   await bundled("receiver", join(folder, "receiver.cjs"));
-  const done = await fuzzBundle(join(folder, "receiver.cjs"), { count, seconds, seed, say: console.log });
+  const done = await fuzzBundle(join(folder, "receiver.cjs"), { count, seconds, seed }, console.log);
   for (const fault of done.faults) console.error(`fuzz: --seed ${seed}: ${fault}`);
   console.log(JSON.stringify(done.statuses));
   console.log(`${done.sent} passed, ${done.faults.length} failed`);

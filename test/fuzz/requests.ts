@@ -45,13 +45,13 @@ function isSigned(gitHost: GitHostName, body: Buffer, headerOf: (name: string) =
   });
 }
 
-export function generator(seed: number, hooks: readonly GitHostName[]): () => Made {
+export function generator(seed: number): () => Made {
   const next = random(seed);
   const below = (end: number) => Math.floor(next() * end);
   const pick = <T>(values: readonly T[]): T => values[below(values.length)]!;
   const chance = (share: number) => next() < share;
   const noise = (length: number) => Buffer.from(Array.from({ length }, () => below(256)));
-  const pushes = new Map(hooks.map((gitHost) => [gitHost, json(senders[gitHost].push).toString()]));
+  const pushes = new Map(gitHostNames.map((gitHost) => [gitHost, json(senders[gitHost].push).toString()]));
 
   /** A body made of the git host's push. "object": JSON of no push to the branch; "none": no JSON object. */
   const bodies: ((push: string) => readonly [body: string | Buffer, is: "push" | "object" | "none"])[] = [
@@ -65,7 +65,7 @@ export function generator(seed: number, hooks: readonly GitHostName[]): () => Ma
   ];
 
   return () => {
-    const gitHost = pick(hooks);
+    const gitHost = pick(gitHostNames);
     const { signatures, deliveryHeader, anyRepository } = gitHosts[gitHost];
     const [text, is] = pick(bodies)(pushes.get(gitHost)!);
     const body = Buffer.from(text);
@@ -88,7 +88,7 @@ export function generator(seed: number, hooks: readonly GitHostName[]): () => Ma
           `/webhook/..${right}`,
           `http://a${right}`,
           `${right}2`,
-          `/webhook/${pick(hooks)}`,
+          `/webhook/${pick(gitHostNames)}`,
         ]);
     // No secret of the hook at that path, if it is another one: the delivery would be valid.
     const strangers = gitHostNames.filter((name) => path !== `/webhook/${name}`);

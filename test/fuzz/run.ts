@@ -1,46 +1,20 @@
-/** Sends random requests to a running receiver, and compares each answer with the oracle of requests.ts. */
+/** Sends random requests to a receiver, and compares each answer with the oracle of requests.ts. */
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Settings } from "../../infra/config/settings.ts";
-import { type GitHostName, gitHostNames } from "../../service/git-hosts/index.ts";
+import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { example } from "../fixtures.ts";
 import { startReceiver } from "../service/receiver-process.ts";
 import { generator, hookSecrets, type Made } from "./requests.ts";
 
-/** A receiver with the limits of `fuzzed`. */
-export type Target = {
-  readonly host: string;
-  readonly port: number;
-  /** The address of a lane's connections: one address would soon use up its budget, and get 429 for any fault. */
-  readonly source: (lane: number) => string;
-  readonly pid: number;
-  /** Each hook has the name of its git host. */
-  readonly hooks: readonly GitHostName[];
-  /** The folder of all hooks' spool folders. */
-  readonly spool: string;
-};
-
-export type Fuzz = {
-  readonly target: Target;
-  readonly count: number;
-  /** It ends early after so long. */
-  readonly seconds: number;
-  readonly seed: number;
-  readonly say?: (text: string) => void;
-};
-
-export type Fuzzed = {
-  readonly sent: number;
-  readonly faults: readonly string[];
-  /** How often each status came; 0 is a connection that ended without an answer. */
-  readonly statuses: Readonly<Record<number, number>>;
-};
+/** It ends early after `seconds`. */
+type Fuzz = { readonly count: number; readonly seconds: number; readonly seed: number };
 
 /** Requests between two looks at the spool, the process's memory and its descriptors. */
 const batch = 2_000;
-export const connections = 32;
+/** Each has a source of its own: one address would soon use up its budget, and get 429 for any fault. */
+const connections = 32;
 /** MiB that the median memory of the last tenth may exceed that of the first by. */
 const growth = 8;
 
@@ -61,7 +35,7 @@ function faultOf({ valid, push, broken }: Made, status: number, served: boolean)
 }
 
 /** A hook of each git host, and limits for a fuzzer. */
-export const fuzzed: Settings = {
+const fuzzed: Settings = {
   ...example,
   hooks: gitHostNames.map((gitHost) => ({ ...example.hooks[0]!, name: gitHost, gitHost })),
   limits: {
@@ -73,35 +47,23 @@ export const fuzzed: Settings = {
   },
 };
 
-/** Starts the bundle as a process on loopback, every address of which is a source. */
-export async function fuzzBundle(bundle: string, run: Omit<Fuzz, "target">): Promise<Fuzzed> {
+/** Returns how often each status came; 0 is a connection that ended without an answer. */
+export async function fuzzBundle(bundle: string, { count, seconds, seed }: Fuzz, say = (_: string): void => {}) {
   const receiver = await startReceiver(bundle, fuzzed, undefined, hookSecrets);
-  const { port, pid } = receiver;
-  const source = (lane: number) => `127.0.1.${lane + 1}`;
-  try {
-    const target = { host: "127.0.0.1", port, source, pid, hooks: gitHostNames, spool: receiver.spool("") };
-    return await fuzz({ ...run, target });
-  } finally {
-    await receiver.stop();
-  }
-}
-
-export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuzz): Promise<Fuzzed> {
-  const make = generator(seed, target.hooks);
+  const make = generator(seed);
   const until = performance.now() + seconds * 1000;
   const faults: string[] = [];
   const statuses: Record<number, number> = {};
   const memory: number[] = [];
-  const descriptors = () => readdirSync(`/proc/${target.pid}/fd`).length;
+  const descriptors = () => readdirSync(`/proc/${receiver.pid}/fd`).length;
   let sent = 0;
 
   /** Sends one request after another, on a new connection where the last was closed, until `take` has no more. */
-  const lane = async (number: number, take: () => Made | undefined) => {
-    const { host, port } = target;
-    const localAddress = target.source(number);
+  const lane = async (localAddress: string, take: () => Made | undefined) => {
     let socket: Socket | undefined;
     for (let made = take(); made; made = take()) {
-      if (!socket?.writable) socket = connect({ host, port, localAddress }).on("error", () => {});
+      if (!socket?.writable)
+        socket = connect({ host: "127.0.0.1", port: receiver.port, localAddress }).on("error", () => {});
       const { status, served, close } = await answered(socket, made.bytes);
       statuses[status] = (statuses[status] ?? 0) + 1;
       const fault = faultOf(made, status, served);
@@ -119,11 +81,11 @@ export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuz
       let left = Math.min(batch, count - sent);
       sent += left;
       const take = () => (left-- > 0 ? make() : undefined);
-      await Promise.all(Array.from({ length: connections }, (_, number) => lane(number, take)));
-      faults.push(...spoolFaults(target, (statuses[202] ?? 0) - before));
+      await Promise.all(Array.from({ length: connections }, (_, i) => lane(`127.0.1.${i + 1}`, take)));
+      faults.push(...spoolFaults(receiver.spool, (statuses[202] ?? 0) - before));
       for (let tries = 0; descriptors() > idle && tries < 200; tries++) await sleep(10);
       if (descriptors() > idle) faults.push(`${descriptors()} descriptors are open without a connection, not ${idle}`);
-      memory.push(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${target.pid}/status`, "utf8"))?.[1]) / 1024);
+      memory.push(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${receiver.pid}/status`, "utf8"))?.[1]) / 1024);
       if (memory.length % 25 === 0) say(`${sent} sent, ${memory.at(-1)!.toFixed(0)} MiB`);
     }
     const tenth = Math.floor(memory.length / 10);
@@ -131,18 +93,19 @@ export async function fuzz({ target, count, seconds, seed, say = () => {} }: Fuz
     if (sent >= 500_000) {
       const median = (all: number[]) => all.sort((a, b) => a - b)[all.length >> 1]!;
       const [first, last] = [median(memory.slice(0, tenth)), median(memory.slice(-tenth))];
-      say(`memory, the median: ${first.toFixed(0)} MiB in the first tenth, ${last.toFixed(0)} MiB in the last`);
       if (last > first + growth) faults.push(`the memory grew from ${first.toFixed(0)} to ${last.toFixed(0)} MiB`);
     }
   } catch (error) {
     faults.push(`the receiver ended or does not answer: ${error}`);
+  } finally {
+    await receiver.stop();
   }
   return { sent, faults, statuses };
 }
 
 /** Whole files only, no more than were accepted. Removes them, as the builder does. */
-function spoolFaults({ hooks, spool }: Target, accepted: number): string[] {
-  const files = hooks.flatMap((hook) => readdirSync(join(spool, hook)).map((file) => join(spool, hook, file)));
+function spoolFaults(spoolOf: (hook: string) => string, accepted: number): string[] {
+  const files = gitHostNames.map(spoolOf).flatMap((folder) => readdirSync(folder).map((file) => `${folder}/${file}`));
   const faults = files.length > accepted ? [`${files.length} files are in the spool, ${accepted} were accepted`] : [];
   for (const file of files) {
     const text = readFileSync(file, "utf8");

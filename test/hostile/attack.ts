@@ -8,27 +8,20 @@ export type Attack = {
   readonly round: (next: () => number) => Promise<string | undefined>;
 };
 
-export type Outcome = { readonly name: string; rounds: number; wins: number };
-
-/** Repeats the attacks in turn, each at least once, until the time is up. Prints each win with the seed of its round. */
-export async function repeatAttacks(
-  attacks: readonly Attack[],
-  milliseconds: number,
-  seed: number,
-): Promise<Outcome[]> {
-  const outcomes = attacks.map(({ name }): Outcome => ({ name, rounds: 0, wins: 0 }));
+/** Repeats the attacks in turn, each at least once, and prints each win with the seed of its round. Returns the wins. */
+export async function repeatAttacks(attacks: readonly Attack[], milliseconds: number, seed: number): Promise<number> {
   const until = performance.now() + milliseconds;
-  for (let turn = 0; turn === 0 || performance.now() < until; turn++)
-    for (const [i, { name, round }] of attacks.entries()) {
-      if (turn > 0 && performance.now() >= until) break;
+  let wins = 0;
+  let turn = 0;
+  for (; turn === 0 || performance.now() < until; turn++)
+    for (const { name, round } of attacks) {
       const won = await round(random(seed + turn)).catch((error: Error) => `the round ended with: ${error.message}`);
-      outcomes[i]!.rounds += 1;
       if (won === undefined) continue;
-      outcomes[i]!.wins += 1;
+      wins += 1;
       console.error(`soak: ${name}, seed ${seed + turn}: won: ${won}`);
     }
-  for (const { name, rounds, wins } of outcomes) console.log(`soak: ${name}: ${rounds} rounds, ${wins} won`);
-  return outcomes;
+  console.log(`soak: ${attacks.length} attacks, ${turn} rounds of each, ${wins} won`);
+  return wins;
 }
 
 /** One of these. */

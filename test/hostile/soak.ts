@@ -7,7 +7,7 @@
 import { parseArgs } from "node:util";
 import { labIsMissing, withLab } from "../hosts/lab/lab.ts";
 import { isRelease } from "../hosts/ready.ts";
-import { type Outcome, repeatAttacks } from "./attack.ts";
+import { repeatAttacks } from "./attack.ts";
 import { hostAttacks } from "./host-attacks.ts";
 import { programAttacks } from "./program-attacks.ts";
 
@@ -29,14 +29,10 @@ if (!(minutes > 0) || !Number.isInteger(seed) || !isRelease(release)) {
   process.exit(2);
 }
 
-const half = minutes * 30_000;
-
 async function repeat({ attacks, close }: Awaited<ReturnType<typeof programAttacks>>): Promise<number> {
-  const outcomes: Outcome[] = await repeatAttacks(attacks, half, seed);
+  const wins = await repeatAttacks(attacks, minutes * 30_000, seed);
   await close();
-  const sum = (of: "rounds" | "wins") => outcomes.reduce((total, outcome) => total + outcome[of], 0);
-  console.log(`soak: ${attacks.length} attacks, ${sum("rounds")} rounds, ${sum("wins")} won`);
-  return sum("wins");
+  return wins;
 }
 
 // withLab starts this program again inside the lab: there only the host's half runs.

@@ -9,7 +9,9 @@ import { bareHost, evaluate, type World } from "./evaluate.ts";
 
 let example: readonly Resource[];
 beforeAll(async () => {
-  example = await evaluate();
+  // With a reporter.
+  const reported = { ...secrets, site: { ...secrets.site, status: `ghp_${"x".repeat(36)}` } };
+  example = await evaluate({ config: stackConfig({ "pushgate:secrets": reported }) });
 });
 
 beforeEach(() => {
@@ -24,16 +26,12 @@ const rejection = (world: World) =>
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
 
-const config = JSON.parse(stackConfig()["pushgate:hosts"]!) as [Record<string, unknown>];
-const hosts = (...changes: object[]) =>
-  stackConfig({ "pushgate:hosts": changes.map((change) => ({ ...config[0], ...change })) });
-const second = {
-  name: "web2",
-  ssh: "root@web2",
-  hostname: "two.example.org",
-  address: "203.0.113.11",
-  address6: "2001:db8::11",
-};
+const [host] = JSON.parse(stackConfig()["pushgate:hosts"]!) as [Record<string, unknown>];
+const hosts = (...changes: object[]) => ({ "pushgate:hosts": changes.map((change) => ({ ...host, ...change })) });
+const another = (n: number, change: object = {}) => ({
+  ...{ name: `web${n}`, ssh: `root@web${n}`, hostname: `hooks${n}.example.org`, ...change },
+  ...{ address: `203.0.113.1${n}`, address6: `2001:db8::1${n}` },
+});
 
 test("the program declares every layer on the host and at Cloudflare", () => {
   expect(names(example)).toMatchInlineSnapshot(`
@@ -54,6 +52,7 @@ test("the program declares every layer on the host and at Cloudflare", () => {
       "Command web1-proxy",
       "Command web1-receiver",
       "Command web1-receiver-program",
+      "Command web1-reporter-program",
       "Command web1-routing",
       "Command web1-secrets",
       "Command web1-site",
@@ -71,15 +70,8 @@ test("the program declares every layer on the host and at Cloudflare", () => {
       "Zone example.org",
     ]
   `);
-});
-
-test("the program applies each layer that hostLayers lists", async () => {
-  // With a reporter.
-  const reported = { ...secrets, site: { ...secrets.site, status: `ghp_${"x".repeat(36)}` } };
-  const config = stackConfig({ "pushgate:secrets": reported });
-  const declared = (await evaluate({ config })).map(({ name }) => name);
   const layers = Object.keys(hostLayers(served, exampleHost, made));
-  expect(layers.filter((name) => !declared.includes(`web1-${name}`))).toEqual([]);
+  expect(layers.filter((name) => !example.some((one) => one.name === `web1-${name}`))).toEqual([]);
 });
 
 test("the program passes a secret only to the secrets layer, and marked as a secret", () => {
@@ -100,124 +92,98 @@ test("no command has triggers, a delete script or an environment, so that an upd
   }
 });
 
-/** The answer of a bare host's probe, with more rows. */
-function answer(...rows: unknown[]): string {
-  const bare = JSON.parse(bareHost()) as { rows: unknown[] };
-  bare.rows.splice(-1, 0, ...rows);
-  return JSON.stringify(bare);
-}
-
-test("without a site the builder's layers are declared only where a host still has them, in reverse order", async () => {
-  const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
-  const alone = stackConfig({ "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook) });
-  const rebuild = (declared: readonly Resource[]) =>
-    declared
-      .map(({ name }) => name)
-      .filter((name) => /^web1-(builder-program|reporter-program|egress|builder|site)/.test(name));
-  expect(rebuild(await evaluate({ config: alone }))).toEqual([]);
-  vi.resetModules();
+describe("several hosts without a site", () => {
+  /** The answer of a bare host's probe, with more rows. */
+  function answer(...rows: unknown[]): string {
+    const bare = JSON.parse(bareHost()) as { rows: unknown[] };
+    bare.rows.splice(-1, 0, ...rows);
+    return JSON.stringify(bare);
+  }
+  const file = (path: string) => ["file", path, "regular file", "644", "root:root"];
   const left = [
     ["stamp", "builder-program", "absent-0123456789ab"],
     ["stamp", "reporter-program", "0123456789ab"],
     ["stamp", "builder", "0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
-  const declared = await evaluate({ config: alone, probe: () => answer(...left) });
-  expect(rebuild(declared)).toEqual(["web1-builder", "web1-egress", "web1-reporter-program", "web1-builder-program"]);
-});
-
-test("preview warns if a host has its certificate and no valid request", async () => {
-  const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
-  const installed = ["file", originCertificate, "regular file", "644", "root:root"];
   const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
-  const warned: number[] = [];
-  const other = ["file", paths.nginx, "regular file", "644", "root:root"];
-  for (const rows of [[other], [installed, request], [installed]]) {
+  const answers: Readonly<Record<string, string>> = {
+    "root@web2": answer(...left, file(paths.nginx)),
+    "root@web3": answer(file(originCertificate), request),
+    "root@web4": answer(file(originCertificate)),
+  };
+  let declared: readonly Resource[];
+  let warned: string[];
+  beforeAll(async () => {
     vi.resetModules();
-    warn.mockClear();
-    await evaluate({ probe: () => answer(...rows) });
-    warned.push(
-      warn.mock.calls.filter(([line]) => /web1: the certificate request is missing/.test(String(line))).length,
-    );
-  }
-  warn.mockRestore();
-  expect(warned).toEqual([0, 0, 1]);
-});
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => undefined);
+    const hooks = JSON.parse(stackConfig()["pushgate:hooks"]!) as { site?: object }[];
+    const lost = [another(5, { state: "lost" }), another(6, { state: "lost" })];
+    const config = stackConfig({
+      "pushgate:hooks": hooks.map(({ site: _, ...hook }) => hook),
+      ...hosts({}, another(2), another(3), another(4), ...lost),
+    });
+    declared = await evaluate({ config, probe: (target) => answers[target] ?? bareHost() });
+    warned = warn.mock.calls.map(([line]) => String(line));
+    warn.mockRestore();
+  });
+  const of = (name: string) =>
+    declared.flatMap((one) => (one.name.startsWith(`${name}-`) ? [one.name.slice(name.length + 1)] : []));
 
-describe("the state of a host", () => {
-  test("absent: its layers leave, and no record and no rule stays at Cloudflare", async () => {
-    const declared = await evaluate({ config: hosts({ state: "absent" }) });
-    expect(declared.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
-    const leaving = declared.filter(({ inputs }) => String(inputs.stdin).includes("\npresent=0\n"));
-    expect(leaving.map(({ name }) => name.replace("web1-", "")).sort()).toEqual([
-      "builder",
-      "builder-program",
-      "client-ca",
-      "egress",
-      "firewall",
-      "guard",
-      "origin-certificate",
-      "origin-key",
-      "packages",
-      "proxy",
-      "receiver",
-      "receiver-program",
-      "reporter-program",
-      "routing",
-      "secrets",
-      "site",
+  test("each has a hostname and all layers, and they share the rules", () => {
+    const rulesets = declared.filter(({ type }) => type.endsWith(":Ruleset"));
+    expect(rulesets).toHaveLength(3);
+    for (const { inputs } of rulesets) expect(JSON.stringify(inputs)).toContain("hooks3.example.org");
+    expect(of("web3")).toEqual(of("web1"));
+  });
+
+  test("the builder's layers are declared only where a host still has them, in reverse order", () => {
+    const rebuild = (name: string) => of(name).filter((layer) => /^(\w+er-program|egress|builder|site)$/.test(layer));
+    expect(rebuild("web1")).toEqual(["receiver-program"]);
+    expect(rebuild("web2")).toEqual([
+      ...["receiver-program", "builder", "egress", "reporter-program", "builder-program"],
     ]);
   });
 
-  test("lost: no command reaches it, its record stays, and preview is never clean", async () => {
-    const declared = await evaluate({
-      config: hosts({}, { ...second, state: "lost" }),
-    });
-    expect(names(declared).filter((name) => name.includes("web2"))).toEqual(["Command web2-lost", "Host web2"]);
-    expect(names(declared)).toContain("DnsRecord two.example.org A");
-    vi.resetModules();
-    const alone = await evaluate({ config: hosts({ state: "lost" }) });
-    const [again] = alone.filter(({ name }) => name === "web1-lost");
-    const [once] = declared.filter(({ name }) => name === "web2-lost");
-    expect(again?.inputs.stdin).not.toBe(once?.inputs.stdin);
+  test("preview warns if a host has its certificate and no valid request", () => {
+    expect(warned.filter((line) => /the certificate request is missing/.test(line))).toEqual([
+      expect.stringContaining("web4: "),
+    ]);
   });
 
-  test("two hosts each have a hostname, a certificate and all layers, and share the rules", async () => {
-    const declared = await evaluate({
-      config: hosts({}, second),
-    });
-    const rulesets = declared.filter(({ type }) => type.endsWith(":Ruleset"));
-    expect(rulesets).toHaveLength(3);
-    for (const { inputs } of rulesets) expect(JSON.stringify(inputs)).toContain("two.example.org");
-    expect(declared.filter(({ name }) => name.startsWith("web2-"))).toHaveLength(
-      declared.filter(({ name }) => name.startsWith("web1-")).length,
-    );
+  test("no command reaches a lost one, its record stays, and preview is never clean", () => {
+    expect(names(declared).filter((name) => name.includes("web5"))).toEqual(["Command web5-lost", "Host web5"]);
+    expect(names(declared)).toContain("DnsRecord hooks5.example.org A");
+    const inputs = declared.filter(({ name }) => name.endsWith("-lost")).map((one) => one.inputs.stdin);
+    expect(new Set(inputs).size).toBe(2);
   });
+});
+
+test("the layers of an absent host leave, and no record and no rule stays at Cloudflare", async () => {
+  const declared = await evaluate({ config: stackConfig(hosts({ state: "absent" })) });
+  expect(declared.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
+  const leaving = declared.filter(({ inputs }) => String(inputs.stdin).includes("\npresent=0\n"));
+  const layers = Object.keys(hostLayers(served, exampleHost, made));
+  expect(leaving.map(({ name }) => name.replace("web1-", "")).sort()).toEqual(layers.sort());
 });
 
 describe("the program declares nothing", () => {
   test("while the configuration has faults", async () => {
-    expect(await rejection({ config: stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] }) })).toMatch(
-      /^\d faults in the stack configuration\. Nothing was changed\.\n/m,
-    );
+    const config = stackConfig({ "pushgate:zone": "", "pushgate:hooks": [] });
+    expect(await rejection({ config })).toMatch(/^\d faults in the stack configuration\. Nothing was changed\.\n/m);
   });
 
-  test("while a host cannot carry it, and reports the faults of all hosts together", async () => {
-    const message = await rejection({
-      config: hosts({}, second),
-      probe: (target) => bareHost(target === "root@web2" ? { uid: "1000" } : { bpf: "absent" }),
-    });
+  test("while a host cannot carry it or gives no answer, and reports the faults of all hosts together", async () => {
+    const config = stackConfig(hosts({}, another(2)));
+    const probe = (target: string) => (target === "root@web2" ? "Welcome to Debian!" : bareHost({ bpf: "absent" }));
+    const message = await rejection({ config, probe });
     expect(message).toMatch(/web1 cannot carry pushgate/);
-    expect(message).toMatch(/web2 cannot carry pushgate/);
+    expect(message).toMatch(/web2.*the probe's answer is not whole/);
   });
 
   test("while the zone is on another plan than declared", async () => {
     const edge = (token: string) =>
       token.includes("getZone:") ? { id: "0".repeat(32), name: "example.org", plan: { legacyId: "free" } } : undefined;
     expect(await rejection({ edge })).toMatch(/edge\.plan is pro, but the zone example\.org is on free/);
-  });
-
-  test("while a host's answer is not the probe's", async () => {
-    expect(await rejection({ probe: () => "Welcome to Debian!" })).toMatch(/the probe's answer is not whole/);
   });
 });

@@ -3,7 +3,6 @@ import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { areaOf, areas, notMutated } from "./areas.ts";
 import { byHand } from "./by-hand.ts";
-import { sampled } from "./sample.ts";
 
 const text = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), "utf8");
 
@@ -28,15 +27,4 @@ test("each area has its sources and tests, and a file belongs to the area that n
       "infra/index.ts",
     ].map((file) => areaOf(file)?.name),
   ).toEqual(["receiver", "git-hosts", "builder-build", "builder", undefined, undefined]);
-});
-
-test("a sample has its size, or all, and the same mutants whatever their ids and order are", () => {
-  const at = { line: 1, column: 1 };
-  const mutants = Array.from({ length: 400 }, (_, i) => ({
-    ...{ id: `${i}`, fileName: "infra/a.ts", mutatorName: "StringLiteral", replacement: `"${i}"` },
-    location: { start: { line: i, column: 1 }, end: at },
-  }));
-  const tried = sampled(mutants, 300);
-  expect([tried.size, sampled(mutants, 500).size]).toEqual([300, 400]);
-  expect(sampled(mutants.toReversed(), 300)).toEqual(tried);
 });

@@ -4,8 +4,8 @@
  * - `npm run mutate -- --changed` only lines that differ from main,
  * - without arguments it changes everything, which takes hours.
  * `--sample 300` tries the same 300 mutants of each area in every run, and stores nothing. `--quick` leaves out mutants of
- * constants, each of which needs all tests of its folder. Results are kept in node_modules/.cache: the next run repeats
- * what changed since. `--again` repeats everything.
+ * constants, each of which needs all tests of its folder. Results are kept in node_modules/.cache/mutate: the next run
+ * repeats what changed since.
  */
 import { execFileSync } from "node:child_process";
 import { relative } from "node:path";
@@ -20,7 +20,6 @@ keepCompiled();
 
 const { values: options, positionals: folders } = parseArgs({
   options: {
-    again: { type: "boolean" },
     changed: { type: "boolean" },
     quick: { type: "boolean" },
     sample: { type: "string" },
@@ -63,11 +62,8 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
   const results = await new Stryker({
     mutate: mutated,
     testRunner: "vitest",
-    plugins: [
-      "@stryker-mutator/vitest-runner",
-      ...["./reporter.ts", "./sample.ts"].map((file) => import.meta.resolve(file)),
-    ],
-    reporters: ["as-found", "progress-append-only"],
+    plugins: ["@stryker-mutator/vitest-runner", import.meta.resolve("./sample.ts")],
+    reporters: ["progress-append-only"],
     vitest: { pool: "forks", configFile: "test/mutate/vitest.config.ts", related: false },
     disableTypeChecks: false,
     checkers: sample === undefined ? [] : ["sample"],
@@ -79,7 +75,6 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
     incremental: sample === undefined,
     incrementalFile: `node_modules/.cache/mutate/${name}.json`,
     ignoreStatic: options.quick === true,
-    force: options.again === true,
     warnings: false,
   }).runMutationTest();
 

@@ -1,6 +1,6 @@
 /**
  * A plugin of Stryker's for `--sample`: tries so many mutants of an area, or all where it has fewer, and leaves out the
- * others. A hash of the seed and of each mutant's place and text orders them, so that every run with the same sources
+ * others. A hash of each mutant's place and text orders them, so that every run with the same sources
  * tries the same.
  */
 import { createHash } from "node:crypto";
@@ -9,30 +9,20 @@ import type { Mutant } from "@stryker-mutator/api/core";
 import { declareClassPlugin, PluginKind } from "@stryker-mutator/api/plugin";
 
 const size = Number(process.env.PUSHGATE_SAMPLE);
-const seed = 1;
 
 function order({ fileName, location: { start }, mutatorName, replacement }: Mutant): string {
   const file = fileName.replace(/.*\.stryker-tmp\/[^/]*\//, "");
-  const mutant = JSON.stringify([seed, file, start.line, start.column, mutatorName, replacement]);
+  const mutant = JSON.stringify([file, start.line, start.column, mutatorName, replacement]);
   return createHash("sha256").update(mutant).digest("hex");
-}
-
-/** The ids of those that are tried. */
-export function sampled(mutants: readonly Mutant[], size: number): Set<string> {
-  const ordered = mutants.map((mutant) => ({ id: mutant.id, by: order(mutant) }));
-  return new Set(
-    ordered
-      .sort((one, other) => (one.by < other.by ? -1 : 1))
-      .slice(0, size)
-      .map(({ id }) => id),
-  );
 }
 
 class Sample {
   async init(): Promise<void> {}
 
   async check(mutants: readonly Mutant[]): Promise<Record<string, CheckResult>> {
-    const tried = sampled(mutants, size);
+    const ordered = mutants.map((mutant) => ({ id: mutant.id, by: order(mutant) }));
+    const first = ordered.sort((one, other) => (one.by < other.by ? -1 : 1)).slice(0, size);
+    const tried = new Set(first.map(({ id }) => id));
     const left: CheckResult = { status: CheckStatus.CompileError, reason: "not in the sample" };
     return Object.fromEntries(mutants.map(({ id }) => [id, tried.has(id) ? { status: CheckStatus.Passed } : left]));
   }
