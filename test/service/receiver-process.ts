@@ -48,7 +48,7 @@ export function launched(root: string, { bundle, settings, known = both, sockets
   const program = [process.execPath, ...receiverFlags, bundle];
   // As systemd sets them: LISTEN_PID is the program's own.
   const script = `export LISTEN_PID=$$ LISTEN_FDS=${sockets.length}; exec "$@"`;
-  const child = spawn("sh", ["-c", script, "sh", ...program], {
+  const child = spawn("/bin/sh", ["-c", script, "sh", ...program], {
     env: {
       ...{ PATH: process.env.PATH, PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: credentials },
       ...(names !== undefined && { LISTEN_FDNAMES: names }),
