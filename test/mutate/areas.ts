@@ -53,13 +53,8 @@ const builderRoom = (name: string, tests: readonly string[]): Area => ({
 
 const builderRooms: readonly Area[] = [
   builderRoom("source", ["run/reasons.test.ts", "release/rollback.test.ts"]),
-  builderRoom("build", ["release/exchange.test.ts", "release/make-release.test.ts", "run/build-pending.test.ts"]),
-  builderRoom("release", [
-    "build/gate.test.ts",
-    "run/markers.test.ts",
-    "run/removal.slow.test.ts",
-    "source/own-content.test.ts",
-  ]),
+  builderRoom("build", ["files.test.ts", "release/make-release.test.ts", "run/build-pending.test.ts"]),
+  builderRoom("release", ["build/gate.test.ts", "run/markers.test.ts", "source/own-content.test.ts"]),
   builderRoom("run", ["release", "source/decide.test.ts", "source/own-content.test.ts", "places.test.ts"]),
   {
     name: "builder",

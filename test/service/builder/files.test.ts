@@ -1,4 +1,4 @@
-/** What is removed and walked, where no other process interferes. exchange.test.ts has one that does. */
+/** What is removed, written and walked, also where another process exchanges a folder for a link meanwhile. */
 import { spawnSync } from "node:child_process";
 import {
   chmodSync,
@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -13,7 +14,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { below, remove, walk, within, writeWhole } from "../../../service/builder/files.ts";
 
 let folder: string;
@@ -71,4 +72,53 @@ test("a walk is in the order of names, and leaves out what it is to skip", () =>
   );
   expect(found).toEqual({ folders: ["d", "d/e"], files: ["a", "c", "d/e/f"], links: ["g"], others: ["h"] });
   expect(seen).toEqual(found.files);
+});
+
+/** test/hosts/rebuild/hostile.test.ts has a program that does so while the builder copies. */
+describe("a folder that becomes a link to another", () => {
+  beforeEach(() => {
+    for (const path of ["out/a/b", "private/b"]) mkdirSync(at(path), { recursive: true });
+    for (const path of ["out/a/b/x", "out/a/y", "private/b/x", "private/b/key"]) writeFileSync(at(path), path);
+  });
+  const exchange = () => {
+    renameSync(at("out/a"), at("away"));
+    symlinkSync(at("private"), at("out/a"));
+  };
+  /** Walks, and exchanges the folder when it comes to this path. */
+  const walked = (when: string, look?: (path: string) => void) =>
+    walk(
+      at("out"),
+      (path) => {
+        if (path === when) exchange();
+        return false;
+      },
+      look,
+    );
+
+  test("stops the walk before it is entered", () => {
+    expect(() => walked("a")).toThrow(/ENOTDIR/);
+    expect(() => below(at("out"), "a/b", () => "entered")).toThrow(/ENOTDIR/);
+  });
+
+  test("would be followed without descriptors", () => {
+    const platform = Object.getOwnPropertyDescriptor(process, "platform")!;
+    Object.defineProperty(process, "platform", { ...platform, value: "another" });
+    try {
+      expect(walked("a").files).toEqual(["a/b/key", "a/b/x"]);
+    } finally {
+      Object.defineProperty(process, "platform", platform);
+    }
+  });
+
+  test("leads nowhere after it was entered: the walk goes on in the folder itself", () => {
+    const looked: string[] = [];
+    expect(walked("a/b", (path) => looked.push(path)).files).toEqual(["a/b/x", "a/y"]);
+    expect(looked).toEqual(["a/b/x", "a/y"]);
+  });
+
+  test("is removed as the link", () => {
+    exchange();
+    remove(at("out"));
+    expect(walk(at("private")).files).toEqual(["b/key", "b/x"]);
+  });
 });

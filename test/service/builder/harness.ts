@@ -77,7 +77,6 @@ export function withCommand(site: Bench, command: string, ended: Partial<Ended> 
   return { ...context, git: async (args, ...more) => (args[0] === command ? end : context.git(args, ...more)) };
 }
 
-/** Names of all refs of the site's clone. */
 export const refsOf = ({ places }: Pick<Bench, "places">): string[] =>
   execFileSync("git", ["-C", places.clone, "for-each-ref", "--format=%(refname)"], { encoding: "utf8" })
     .trim()
@@ -169,22 +168,18 @@ export function kill({ folder }: Bench, child: ChildProcess): void {
   for (const pid of [-child.pid!, ...groups.map(Number)])
     try {
       process.kill(pid, "SIGKILL");
-    } catch {
-      // It has ended.
-    }
+    } catch {} // it has ended
 }
 
 /** Waits until the program ends or reports a failure. Returns status.json. */
 export async function finish(site: Bench, child: ChildProcess): Promise<Status> {
   let said = "";
   const cut = () => kill(site, child);
-  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
-    said += text;
-    if (/"failing":/.test(said)) cut();
-  });
-  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    said += text;
-  });
+  for (const output of [child.stdout, child.stderr])
+    output?.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+      if (/"failing":/.test(said)) cut();
+    });
   const timer = setTimeout(cut, 120_000);
   const code = await new Promise((resolve) => child.once("close", resolve));
   clearTimeout(timer);

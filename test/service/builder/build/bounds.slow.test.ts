@@ -5,7 +5,6 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import { releases, sizeOf } from "../../../../service/builder/release/releases.ts";
 import {
   type Bench,
   bundledBuilder,
@@ -100,40 +99,20 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
   expect((await site.work()).last.result).toBe("published");
 });
 
-const push = (name: string, size: number) => {
-  site.repository.rewrite({ ...siteFiles(2), [name]: randomBytes(size) });
-  site.deliver();
-};
-
-test("former releases go where the site has no room for them, and would stay until a build is rejected", async () => {
-  site = await published(1, { limit });
-  for (let i = 0; i < 4; i += 1) {
-    push("static/large.bin", 1.5 * MiB);
-    expect((await site.work()).last).toMatchObject({ result: "published" });
-    expect(used(site.places.site)).toBeLessThan(4 * limit.releaseBytes);
-  }
-  const kept = releases(site.places);
-  expect(kept.length).toBeLessThan(5);
-  expect(Math.abs(sizeOf(site.places, kept) - used(site.places.releases))).toBeLessThan(MiB / 4);
-  let { result } = site.status().last;
-  for (let i = 0; i < 8 && result === "published"; i += 1) {
-    push("static/large.bin", 1.5 * MiB);
-    ({ result } = (await without(["room.ts", "stay.pop();", "break;"])).last);
-  }
-  // A walk that falls into the build rejects it; a build of 0.1 s ends before the first walk.
-  expect(result === "rejected" || releases(site.places).length > kept.length).toBe(true);
-});
-
 test("forced pushes do not add up in the clone, and would", async () => {
   site = await published(1, { limit: { releaseBytes: 2 * MiB } });
   const taken = () => used(join(site.places.clone, ".git"));
+  const push = () => {
+    site.repository.rewrite({ ...siteFiles(2), "README.bin": randomBytes(MiB) });
+    site.deliver();
+  };
   for (let i = 0; i < 6; i += 1) {
-    push("README.bin", MiB);
+    push();
     expect((await site.work()).last).toMatchObject({ result: "published" });
   }
   expect(taken()).toBeLessThan(4.5 * MiB);
   for (let i = 0; i < 5; i += 1) {
-    push("README.bin", MiB);
+    push();
     await without(["repository.ts", "if (bytes <= limits.releaseBytes) return;", "if (bytes > 0) return;"]);
   }
   expect(taken()).toBeGreaterThan(5 * MiB);

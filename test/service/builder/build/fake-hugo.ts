@@ -2,10 +2,9 @@
  * A fake of Hugo's units: a connection to its socket starts Hugo as a child process with the unit's arguments and
  * environment, and without its sandbox and its limit of time. A first line and the output go back over the connection, and the end into a
  * file, as from the unit.
- * `node test/service/builder/build/fake-hugo.ts <builder.json>` runs it alone.
  */
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { buildArguments, environment, mountsCommand } from "../../../../infra/host/builder/hugo.ts";
@@ -80,6 +79,3 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): P
   }
   return server;
 }
-
-if (import.meta.main ?? process.argv[1] === import.meta.filename)
-  await startFakeHugo(JSON.parse(readFileSync(process.argv[2]!, "utf8")) as BuilderSettings);

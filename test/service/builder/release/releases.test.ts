@@ -75,12 +75,6 @@ describe("releases", () => {
     expect(nextId(places, "b".repeat(40))).toBe("000016-bbbbbbbbbbbb");
   });
 
-  test.each(["releases", "manifests"] as const)("are none where the folder of %s is missing", (name) => {
-    make(2);
-    rmSync(places[name], { recursive: true });
-    expect(releases(places)).toEqual([]);
-  });
-
   test("that stay are the next one, the published one and the newest, five at most", () => {
     make(2, 3, 4, 5, 6, 7);
     expect(staying(places)).toEqual([7, 6, 5, 4, 3].map(id));

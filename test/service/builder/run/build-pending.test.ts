@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { releases } from "../../../../service/builder/release/releases.ts";
-import { buildPending, removeLeftovers } from "../../../../service/builder/run/build-pending.ts";
+import { buildPending } from "../../../../service/builder/run/build-pending.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
 import { type Bench, bundledBuilder, contextOf, finish, makeReleases, onCopies, releaseId, start } from "../harness.ts";
@@ -69,18 +69,6 @@ test("a failed run leaves neither output nor checkout", async () => {
   expect((await site.work()).last.result).toBe("failed");
   expect(existsSync(site.places.out)).toBe(false);
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
-});
-
-test("what a killed run left is removed: output, half a release, git's locks", () => {
-  const { out, release, clone } = site.places;
-  const left = [out, release(releaseId(9)), join(clone, ".git/index.lock")];
-  for (const path of left) mkdirSync(path);
-  removeLeftovers(site.places);
-  expect(left.filter((path) => existsSync(path))).toEqual([left[2]]);
-  rmSync(left[2]!, { recursive: true });
-  writeFileSync(left[2]!, "");
-  removeLeftovers(site.places);
-  expect(existsSync(left[2]!)).toBe(false);
 });
 
 test("a schedule without a change makes no release", async () => {

@@ -148,15 +148,6 @@ describe("what a member puts into the folder of requests", () => {
     put(places.requests, "please");
     expect(take(places).warnings).toEqual([]);
   });
-
-  test("is looked at without leaving its folder open", () => {
-    const open = () => readdirSync("/proc/self/fd").length;
-    put(places.requests, "please");
-    const before = open();
-    for (let i = 0; i < 20; i++) arrived(places);
-    take(places);
-    expect(open()).toBe(before);
-  });
 });
 
 describe("what the builder cannot remove", () => {

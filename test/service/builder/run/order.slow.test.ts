@@ -4,7 +4,7 @@
  */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { type Bench, bench, bundledBuilder, finish, onCopies, start } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
@@ -64,70 +64,45 @@ const released = [
 const built = [...checkedOut, ...released];
 const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
 const status = whole("site/status.json", "site");
+const done = [...status, "unlink site/work/taken", "unlink site/work/parked", "git gc"];
 
 test("the first run gives a clone its name when git has made it, and syncs all of it before it publishes", async () => {
   const first = await bench();
-  try {
-    first.deliver();
-    expect(await calls(first)).toEqual([
-      // What a killed run could have left.
-      "unlink site/work/clone/.git/index",
-      ...taken("delivery-1"),
-      "unlink site/work/checked-out",
-      "unlink site/work/clone",
-      "git init --quiet site/work/clone.new",
-      "rename site/work/clone.new site/work/clone",
-      // There is no release to compare the commit with.
-      ...["git fetch", "git ls-tree"],
-      ...checkedOut,
-      ...["unlink site/work/stats.json", "write site/work/stats.json", "write site/work/clone/hugo_stats.json"],
-      ...released,
-      ...switched,
-      ...status,
-      ...["unlink site/work/taken", "unlink site/work/parked"],
-      "git gc",
-    ]);
-  } finally {
-    first.remove();
-  }
+  onTestFinished(first.remove);
+  first.deliver();
+  expect(await calls(first)).toEqual([
+    // What a killed run could have left.
+    "unlink site/work/clone/.git/index",
+    ...taken("delivery-1"),
+    ...["unlink site/work/checked-out", "unlink site/work/clone"],
+    ...["git init --quiet site/work/clone.new", "rename site/work/clone.new site/work/clone"],
+    // There is no release to compare the commit with.
+    ...["git fetch", "git ls-tree"],
+    ...checkedOut,
+    ...["unlink site/work/stats.json", "write site/work/stats.json", "write site/work/clone/hugo_stats.json"],
+    ...[...released, ...switched, ...done],
+  ]);
 });
 
 test("the builder syncs each thing before it relies on it", async () => {
   site.repository.push(siteFiles(2));
   site.deliver();
-  expect(await calls(site), "a push").toEqual([
-    ...taken("delivery-1"),
-    ...fetched,
-    ...built,
-    ...switched,
-    ...status,
-    ...["unlink site/work/taken", "unlink site/work/parked"],
-    "git gc",
-  ]);
+  expect(await calls(site), "a push").toEqual([...taken("delivery-1"), ...fetched, ...built, ...switched, ...done]);
 
   site.rollback(site.status().releases[1]!.id);
   expect(await calls(site), "a rollback").toEqual([
     "git rev-parse",
     ...whole("site/work/held", "site/work"),
-    ...switched,
-    ...status,
-    "unlink root/rollback-ID",
-    "sync root",
-    "git gc",
+    ...[...switched, ...status],
+    ...["unlink root/rollback-ID", "sync root", "git gc"],
   ]);
 
   site.repository.push(siteFiles(3));
   site.deliver();
   expect(await calls(site), "a push that ends the rollback").toEqual([
-    ...taken("delivery-2"),
-    ...fetched,
-    ...built,
-    ...switched,
-    "unlink site/work/held",
-    "sync site/work",
-    ...status,
-    ...["unlink site/work/taken", "unlink site/work/parked"],
-    "git gc",
+    ...[...taken("delivery-2"), ...fetched, ...built, ...switched],
+    ...["unlink site/work/held", "sync site/work"],
+    ...done,
   ]);
 
   site.deliver();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
 import { fetchHead, pruneClone } from "../../../../service/builder/source/repository.ts";
-import { type Bench, contextOf, onCopies, refsOf, withCommand } from "../harness.ts";
+import { type Bench, contextOf, onCopies, refsOf } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 
 const MiB = 1 << 20;
@@ -54,12 +54,4 @@ test("what forced pushes left stays where it is less than a fifth", async () => 
   await forced(1_000);
   await pruneClone(withLimit(1));
   expect(has(former)).toBe(false);
-});
-
-test("what forced pushes left stays where git cannot measure it", async () => {
-  const former = await forced(MiB);
-  await forced(1_000);
-  const at = withCommand(site, "rev-list");
-  await pruneClone({ ...at, settings: withLimit(1).settings });
-  expect(has(former)).toBe(true);
 });

@@ -2,28 +2,20 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { runOnce } from "../../../../service/builder/run/run.ts";
 import { fetchHead } from "../../../../service/builder/source/repository.ts";
-import type { GitHost } from "../../../fakes/git-host.ts";
 import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start, withCommand } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
 
 let site: Bench;
-let host: GitHost;
 onCopies(1, (copy) => {
   site = copy;
 });
-beforeEach(async () => {
-  host = await gitHost();
-});
-afterEach(() => {
-  delete host?.faults.status;
-});
 
 test("a delivery is published when an unreachable git host is back", async () => {
-  const { head } = site.status();
+  const [host, { head }] = [await gitHost(), site.status()];
   site.repository.push(siteFiles(2));
   await host.goAway();
   site.deliver();
@@ -41,7 +33,7 @@ test("a delivery is published when an unreachable git host is back", async () =>
 });
 
 test("the reason reports what the git host answers, an untrusted certificate, an unknown name and a deleted branch", async () => {
-  const at = contextOf(site);
+  const [host, at] = [await gitHost(), contextOf(site)];
   for (const [status, reason] of [
     [404, /is not there\. Correct hooks\[\]\.repository/],
     [401, /requires a login .* or use an SSH address with a deploy key/],

@@ -3,11 +3,12 @@
  * of git.ts has an attack here that gets further without it; a line that has none is no protection.
  */
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
 import { discardClone } from "../../../../service/builder/source/repository.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
@@ -47,14 +48,12 @@ describe("the host's configuration", () => {
 
   /** As `git lfs install` writes one, with a proxy repository and a helper for passwords. */
   const gitconfig = (name: string) => {
-    const other = host.repository(`${name}-of-${site.repository.folder.split("/").at(-1)!.slice(0, -4)}`);
-    other.push({ ...content, "static/whose.txt": `insteadOf of ${name}\n` });
-    const url = host.url(other.folder.split("/").at(-1)!.slice(0, -4));
+    host.repository(`other-${name}`).push({ ...content, "static/whose.txt": `insteadOf of ${name}\n` });
     return `[filter "${name}"]
   smudge = "${hostile.mark(`filter-of-${name}`)}; cat"
 [credential]
   helper = "!${hostile.mark(`helper-of-${name}`)}; :"
-[url "${url}"]
+[url "${host.url(`other-${name}`)}"]
   insteadOf = ${site.builder.settings.repository}
 `;
   };
@@ -124,23 +123,15 @@ test("git gets no variable of the builder's own environment, and would without t
 });
 
 describe("a hostile remote", () => {
-  /** A server that speaks no git: what reaches it. */
-  let reached: string[];
-  let server: Server;
-  let port: number;
-  beforeEach(async () => {
-    reached = [];
-    server = createServer((request, response) => {
+  test("a redirect to http is not followed, and would be without the line", async () => {
+    const reached: string[] = [];
+    const server = createServer((request, response) => {
       reached.push(request.url!);
       response.writeHead(404).end();
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    port = (server.address() as AddressInfo).port;
-  });
-  afterEach(() => server?.close());
-
-  test("a redirect to http is not followed, and would be without the line", async () => {
-    host.faults.redirect = `http://127.0.0.1:${port}`;
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    host.faults.redirect = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     expect(await checkedOut(git())).toMatch(/Protocol "http" (not supported|disabled)/);
     expect(reached).toEqual([]);
     await checkedOut(git({ GIT_ALLOW_PROTOCOL: undefined }));

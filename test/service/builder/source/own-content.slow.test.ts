@@ -23,12 +23,6 @@ test("the content folders are those of the site's configuration, of every langua
   expect(await pushed({ "content/post/d.md": post("D") })).toMatchObject({ result: "nothing" });
 });
 
-test("a configuration that Hugo cannot read fails with Hugo's reason", async () => {
-  await published();
-  const reason = expect.stringMatching(/^Hugo failed: .*hugo\.toml:1/);
-  expect(await pushed({ "hugo.toml": "nonsense [" })).toMatchObject({ result: "failed", reason });
-});
-
 test("the site is built anew after its content has moved into the repository, though no commit is new", async () => {
   const moving = await bench();
   moving.deliver();
@@ -93,10 +87,3 @@ test("a schedule publishes a post whose time has come", async () => {
   expect(site.page()).toContain("/post/later/");
   expect(site.page()).not.toContain("/post/far/");
 }, 240_000);
-
-test("without the comparison each scheduled build would take the place of a former release", async () => {
-  await published();
-  const bundle = await bundledBuilder(site.folder, ["run.ts", "if (unlessSame &&", "if (false &&"]);
-  site.scheduled();
-  expect((await finish(site, start(site, bundle))).last).toMatchObject({ result: "published", reason: "scheduled" });
-});
