@@ -137,20 +137,35 @@ file() { # path mode owner check text
 
 fact() { # name read want
   [ "$phase" = facts ] || return 0
-  out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/output" </dev/null)
+  facts=$((facts + 1))
+  # Side by side, as most of a fact's time is a wait for systemd.
+  read_fact "$@" >"$work/fact.$facts" &
+}
+
+read_fact() { # name read want
+  out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/output.$facts" </dev/null)
   status=$?
   out=$(printf '%.2048s' "$out")
   out=${out#"${out%%[![:space:]]*}"}
   out=${out%"${out##*[![:space:]]}"}
   [ "$out" != "$3" ] || [ "$status" = 124 ] || [ "$status" = 137 ] || return 0
-  unmet="$unmet  $1: declared is \"$3\", the host reports \"$out\" (exit $status)$(sed 's/^/; /;q' "$work/output")$nl"
+  said=$(sed 's/^/; /;q' "$work/output.$facts")
+  printf '  %s: declared is "%s", the host reports "%s" (exit %s)%s\n' "$1" "$3" "$out" "$status" "$said"
+}
+
+# Sets `unmet` to a line for each fact that is not as declared.
+read_facts() {
+  facts=0
+  walk facts
+  wait
+  # shellcheck disable=SC2046
+  unmet=$(cat -- $(seq -f "$work/fact.%g" "$facts") </dev/null)
 }
 
 # Daemons settle a moment after their reload: for two seconds.
 facts_hold() {
   for _ in 1 2 3 4 5 6 7 8 9; do
-    unmet=
-    walk facts
+    read_facts
     [ -n "$unmet" ] || return 0
     sleep 0.25
   done
@@ -233,7 +248,7 @@ arrive() {
 
   # Only a fact differs, as after a flushed table: `activate`, which does nothing for unchanged files, gets all as changed.
   changes=$(sort -u "$state/pending/$layer")
-  [ -n "$changes" ] || { unmet= && walk facts; [ -z "$unmet" ] || changes=$declared; }
+  [ -n "$changes" ] || { read_facts; [ -z "$unmet" ] || changes=$declared; }
   run_activate "$changes"
   if ! facts_hold; then
     [ "$changes" != "$declared" ] || fail "confirming the facts" "$unmet" "$look"

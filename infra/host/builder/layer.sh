@@ -15,12 +15,14 @@ remove_builder() { # hook
 }
 
 start_enabled() {
-  # shellcheck disable=SC2046
-  reload_stale $(of_site "$all" '*')
+  enabled=
   for site in $built; do
     unit=$(of_site "$siteTarget" "$site")
-    ! systemctl is-enabled --quiet "$unit" || systemctl start "$unit"
+    ! systemctl is-enabled --quiet "$unit" || enabled="$enabled $unit"
   done
+  # Stopped targets stay loaded, without the drop-ins and the links that came since.
+  # shellcheck disable=SC2086
+  [ -z "$enabled" ] || { systemctl daemon-reload && systemctl start $enabled; }
 }
 
 activate() {
