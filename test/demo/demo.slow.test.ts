@@ -1,9 +1,9 @@
 /** `npm run demo`: one row for each layer, each as declared, with a page, and without the tools for one. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { cannotPublish } from "./publish.ts";
 
 /** It exits with 1 where a layer is not as declared. */
@@ -14,14 +14,18 @@ function demo(env = process.env): string {
   return stdout;
 }
 
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "pushgate-path-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
 test("cannotPublish names an old Hugo with the command that installs it", () => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-path-"));
   for (const name of ["git", "openssl", "hugo"])
     writeFileSync(join(folder, name), "#!/bin/sh\necho hugo v0.92.2+extended linux/amd64\n", { mode: 0o755 });
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
   expect(cannotPublish()).toMatch(/^Hugo is 0\.92, older than 0\.111: apt-get install hugo, on Debian 12/);
   vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
 });
 
 test("the demo ends with a published page", ({ skip }) => {
@@ -36,7 +40,8 @@ test("the demo ends with a published page", ({ skip }) => {
 });
 
 test("the demo prints what it lacks for a page, after all layers", () => {
-  expect(demo({ ...process.env, PATH: "/nonexistent" })).toContain(
+  symlinkSync("/bin/sh", join(folder, "sh"));
+  expect(demo({ ...process.env, PATH: folder })).toContain(
     "  No page is built: git and openssl and hugo not installed: apt-get install git\n  openssl hugo\n\nLayers 1 to 8 do as declared",
   );
 });

@@ -1,6 +1,6 @@
 /**
- * `npm run soak -- --hostile [--minutes N] [--seed S] [--release R]`: repeats attacks by senders, by members of groups, by
- * the site's owner and by a build, and counts those that won: first on the programs, then on a throwaway host, half of the
+ * `npm run soak -- --hostile [--minutes N] [--seed S] [--release R]`: repeats attacks by senders, by members of groups and
+ * by the site's owner, and counts those that won: first on the programs, then on a throwaway host, half of the
  * time each. Without root or the tools of `npm run test:rebuild` it says so and leaves the host out. Exit 1 if an attack
  * won. A new attack is one object in program-attacks.ts or host-attacks.ts.
  */

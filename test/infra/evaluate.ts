@@ -39,7 +39,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
     nft: "",
     nginx: "",
     nodejs: "",
-    free: "/dev/vda 10000000 1000000 9000000 10% /\n/dev/vda 10000000 1000000 9000000 10% /\n/dev/vda 10000000 1000000 9000000 10% /",
+    free: Array(3).fill("/dev/vda 10000000 1000000 9000000 10% /").join("\n"),
     ipv6: "2",
     iprule: "usable",
     nftables: "usable",
@@ -79,13 +79,7 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
     if (answer !== undefined) return answer;
     switch (token) {
       case "cloudflare:index/getZone:getZone":
-        return {
-          id: "0".repeat(32),
-          zoneId: "0".repeat(32),
-          name: zone,
-          status: "active",
-          plan: { legacyId: plans[plan] ?? plan },
-        };
+        return { id: "0".repeat(32), name: zone, status: "active", plan: { legacyId: plans[plan] ?? plan } };
       case "cloudflare:index/getRulesets:getRulesets":
         return { zoneId: args.zoneId, results: [] };
       case "cloudflare:index/getBotManagement:getBotManagement":
@@ -135,12 +129,8 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
 
 /** Outputs that a provider computes. */
 function outputs(type: string, name: string): Record<string, unknown> {
-  if (type === "cloudflare:index/originCaCertificate:OriginCaCertificate") {
-    return {
-      certificate: `-----BEGIN CERTIFICATE-----\n${base64(name)}\n-----END CERTIFICATE-----\n`,
-      expiresOn: "2041-11-01 00:00:00 +0000 UTC",
-    };
-  }
+  if (type === "cloudflare:index/originCaCertificate:OriginCaCertificate")
+    return { certificate: base64(name), expiresOn: "2041-11-01 00:00:00 +0000 UTC" };
   if (type === "command:local:Command") return { stdout: "", stderr: "" };
   return {};
 }

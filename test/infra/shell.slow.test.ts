@@ -1,7 +1,11 @@
-/** shellcheck and dash accept every shell script that reaches a host, alone and with the values of its layer. */
+/** shellcheck and dash accept every shell script that reaches a host, alone and with its values. */
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
+import { requestScript } from "../../infra/cli/site/build.ts";
+import { reportScript } from "../../infra/cli/site/host-report.ts";
+import { logsScript } from "../../infra/cli/site/logs.ts";
+import { pingScript } from "../../infra/cli/webhook/ping-on-host.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
 import { lintShell, missing } from "./host/namespace.ts";
@@ -36,4 +40,17 @@ test.for([
       ].join("\n"),
     );
   expect(texts.map(lintShell).join("")).toBe("");
+});
+
+test("shellcheck and dash find no fault in the scripts of npx pushgate", ({ skip }) => {
+  const reason = missing("shellcheck", "dash");
+  skip(reason !== undefined, reason);
+  const sources = ["receiver", "builder", "nginx", "guard"] as const;
+  const scripts = [
+    reportScript([{ name: "site", site: {} }, { name: "docs" }]),
+    requestScript("site", { file: "build", seconds: 90, verb: "start" }),
+    logsScript({ sources, lines: 5, since: "1 hour ago", deliveries: ["x"], follow: true }),
+    pingScript("POST / HTTP/1.1\r\n\r\n", "127.0.0.2", 9461),
+  ];
+  expect(scripts.map(lintShell).join("")).toBe("");
 });

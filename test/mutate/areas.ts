@@ -14,7 +14,7 @@ export type Area = {
  * A layer of a host, with the tests of its name: most of a renderer is made once, when a test file is loaded, so that a
  * mutant of it needs all tests of its area.
  */
-const hostLayer = (name: string, folders: readonly string[], tests: readonly string[]): Area => ({
+const hostLayer = (name: string, folders: readonly string[] = [name], tests: readonly string[] = [name]): Area => ({
   name: `host-${name}`,
   sources: folders.map((folder) => `infra/host/${folder}`),
   // shell.slow.test.ts has shellcheck find a value that a script lacks.
@@ -23,18 +23,11 @@ const hostLayer = (name: string, folders: readonly string[], tests: readonly str
 });
 
 const hostLayers: readonly Area[] = [
-  hostLayer("builder", ["builder"], ["builder"]),
-  hostLayer("egress", ["egress"], ["egress"]),
-  hostLayer("firewall", ["firewall"], ["firewall"]),
-  hostLayer("guard", ["guard"], ["guard"]),
+  ...["builder", "egress", "firewall", "guard", "packages"].map((name) => hostLayer(name)),
+  ...["programs", "routing", "secrets", "site"].map((name) => hostLayer(name)),
   hostLayer("keys", ["origin-key", "origin-certificate", "client-ca"], ["origin-key", "proxy-shell"]),
-  hostLayer("packages", ["packages"], ["packages"]),
-  hostLayer("programs", ["programs"], ["programs"]),
   hostLayer("proxy", ["proxy"], ["proxy", "proxy-shell", "website"]),
-  hostLayer("receiver", ["receiver", "sandbox"], ["receiver"]),
-  hostLayer("routing", ["routing"], ["routing"]),
-  hostLayer("secrets", ["secrets"], ["secrets"]),
-  hostLayer("site", ["site"], ["site"]),
+  hostLayer("receiver", ["receiver", "sandbox"]),
   // What every layer uses, and what is checked before the first apply.
   hostLayer(
     "kit",
@@ -56,25 +49,15 @@ const builderRooms: readonly Area[] = [
   builderRoom("build", ["files.test.ts", "release/make-release.test.ts", "run/build-pending.test.ts"]),
   builderRoom("release", ["build/gate.test.ts", "run/markers.test.ts", "source/own-content.test.ts"]),
   builderRoom("run", ["release", "source/decide.test.ts", "source/own-content.test.ts", "places.test.ts"]),
-  {
-    name: "builder",
-    sources: ["service/builder"],
-    tests: ["test/service/builder"],
-    score: 85,
-  },
+  { name: "builder", sources: ["service/builder"], tests: ["test/service/builder"], score: 85 },
 ];
 
 export const areas: readonly Area[] = [
   {
     name: "receiver",
-    sources: [
-      "service/receiver",
-      "service/git-hosts",
-      "service/journal.ts",
-      "service/limits.ts",
-      "service/settings.ts",
-      "service/printable.ts",
-    ],
+    sources: ["receiver", "git-hosts", "journal.ts", "limits.ts", "settings.ts", "printable.ts"].map(
+      (name) => `service/${name}`,
+    ),
     tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],
     score: 92,
   },

@@ -9,7 +9,6 @@ import { reportText } from "../../../infra/cli/site/report-text.ts";
 import { chosen } from "../../../infra/cli/site/rollback.ts";
 import type { Host } from "../../../infra/cli/stack.ts";
 import { exampleHost, site } from "../../fixtures.ts";
-import { lintShell, missing } from "../host/namespace.ts";
 import { ends, Hosts, releases, status } from "./hosts.ts";
 
 const hosts = new Hosts();
@@ -31,6 +30,8 @@ const restarted = (host: string) => existsSync(hosts.at(host, "restarted"));
 
 describe("status", () => {
   test("status prints the published release and the last result of each host, and that there are no faults", async () => {
+    hosts.write("web1", "prints", "Welcome of a login shell\n");
+    hosts.add("web2", { units: { "pushgate-build@site.service": "loaded inactive dead success static" } });
     hosts.write("web2", "var/spool/pushgate/site/1.json", "{}");
     hosts.write("web2", "var/lib/pushgate-sites/site/work/taken", "delivery 2\n");
     const { code, stdout, stderr } = await hosts.run("status");
@@ -42,7 +43,8 @@ describe("status", () => {
     expect(first).toMatch(/head +cccccccccccc, as published/);
     expect(first).toMatch(/last +published, .* in 1\.8 s: 3 pages changed/);
     expect(first).toMatch(/releases +000003-cccccccccccc {2}\S+ {2}30 pages, 14\.3 MiB {2}<- current/);
-    expect(first).toMatch(/pending +nothing/);
+    expect(first).toMatch(/building +begun \d+ \w+ ago \(20.*\n +pending +nothing/);
+    expect(second).not.toContain("building");
     expect(second).toMatch(/pending +1 delivery, 1 taken and not published yet/);
     expect(stdout).toMatch(/No faults\.\n$/);
     expect(readFileSync(hosts.at("web2", "ssh.log"), "utf8")).toBe(
@@ -65,41 +67,26 @@ describe("status", () => {
       "web1: pushgate-build@site.path failed (trigger-limit-hit)",
       "web2: guard: closed: the kernel does not enforce it",
     ]);
-    expect(reports[0].hooks[0]).toMatchObject({
-      name: "site",
-      status: { failing },
-      pending: { deliveries: 0, requests: 0, taken: 0 },
-    });
+    const pending = { deliveries: 0, requests: 0, taken: 0 };
+    expect(reports[0].hooks[0]).toMatchObject({ name: "site", status: { failing }, pending });
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(/config --json --stack prod\n$/);
-  });
-
-  test("status prints since when the builder runs, and no build while it does not", async () => {
-    expect((await hosts.run("status")).stdout).toMatch(/published +000003-c[\s\S]*building +begun \d+ \w+ ago \(20/);
-    hosts.add("web1", { units: { "pushgate-build@site.service": "loaded inactive dead success static" } });
-    expect((await hosts.run("status", "--host", "web1")).stdout).not.toContain("building");
   });
 
   test("status names an unreachable host with what to do, and prints the others", async () => {
     hosts.configure(
       [{ ...web1, ssh: "root@gone" }, web2, { ...bare, name: "web3", state: "lost", hostname: "h3.example.org" }],
-      [built],
+      [{ ...hook, name: "docs" }, built],
     );
+    hosts.add("web2", { statusJson: null });
+    hosts.write("web2", "var/spool/pushgate/docs/1.json", "{}");
     const { code, stdout } = await hosts.run("status");
     expect(code).toBe(1);
     expect(stdout).toMatch(/web1: its name does not resolve; .* Check with: ssh root@gone/);
     expect(stdout).toMatch(/web2 \(admin@web2\)\n {2}guard: proven/);
+    expect(stdout).toMatch(/pending +1 delivery; no site, so nothing builds/);
+    expect(stdout).toMatch(/published +nothing yet: no build has ended/);
     expect(stdout).toMatch(/web3 .*\n {2}is declared lost, so it was not queried/);
     expect(stdout).not.toMatch(/Faults:[\s\S]*web3/);
-  });
-
-  test("status prints the spool of a hook without a site, ignores a login shell's output, and reports that no build has ended", async () => {
-    hosts.configure([web1, web2], [hook]);
-    hosts.write("web1", "var/spool/pushgate/site/1.json", "{}");
-    hosts.write("web1", "prints", "Welcome to Debian!\n");
-    hosts.add("web2", { statusJson: null });
-    expect((await hosts.run("status")).stdout).toMatch(/pending +1 delivery; no site, so nothing builds/);
-    hosts.configure([web2], [built]);
-    expect((await hosts.run("status")).stdout).toMatch(/published +nothing yet: no build has ended/);
   });
 
   test("status prints one line for faults of the stack's configuration, and for an unknown option", async () => {
@@ -113,46 +100,26 @@ describe("status", () => {
 });
 
 /** Does as service/builder: writes the status, then removes the request. */
-const does = (result: string, reason: string) => `sleep 0.3
-sed -e 's/"result":"published"/"result":"${result}"/' -e 's/"reason":"[^"]*"/"reason":"${reason}"/' -e "s/delivery 72d3162e/$request/" "$status" >"$status.new"
+const done = `sed -e 's/"result":"published"/"result":"rolled back"/' -e 's/"reason":"[^"]*"/"reason":"it is published"/' -e "s/delivery 72d3162e/$request/" "$status" >"$status.new"
 mv "$status.new" "$status"
 rm "$root/var/spool/pushgate-root/site/$request"`;
 
 describe("rollback", () => {
-  const good = { builder: does("rolled back", "it is published; cccccccccccc is not published again") };
-  const [current, before, oldest] = releases.map(({ id }) => id) as [string, string, string];
+  const good = { builder: done };
+  const [, before, oldest] = releases.map(({ id }) => id) as [string, string, string];
 
   test("rollback goes to the release before the current one, on every host, and prints the result", async () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
     const { code, stdout, stderr } = await hosts.run("rollback", "site", "--yes");
     expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout.split("\n").sort()).toEqual([
-      "",
-      "web1: rolled back: it is published; cccccccccccc is not published again",
-      "web2: rolled back: it is published; cccccccccccc is not published again",
-    ]);
+    const lines = ["web1: rolled back: it is published", "web2: rolled back: it is published"];
+    expect(stdout.trim().split("\n").sort()).toEqual(lines);
     for (const host of ["web1", "web2"]) {
       const text = readFileSync(hosts.at(host, "var/lib/pushgate-sites/site/status.json"), "utf8");
       expect(JSON.parse(text).last.trigger).toEqual([`rollback-${before}`]);
       expect(readFileSync(hosts.at(host, "restarted"), "utf8")).toBe("pushgate-build@site.service\n");
       expect(readdirSync(hosts.at(host, "var/spool/pushgate-root"))).toEqual(["site"]);
     }
-  });
-
-  test("rollback goes to a release by its commit, on one host only", async () => {
-    hosts.add("web2", good);
-    const { stdout } = await hosts.run("rollback", "site", "aaaaaaa", "--host", "web2");
-    expect(stdout).toMatch(/^web2: rolled back/);
-    expect(restarted("web1")).toBe(false);
-    const text = readFileSync(hosts.at("web2", "var/lib/pushgate-sites/site/status.json"), "utf8");
-    expect(JSON.parse(text).last.trigger).toEqual([`rollback-${oldest}`]);
-  });
-
-  test("rollback prints a rejection by the builder", async () => {
-    hosts.configure([web1], [built]);
-    hosts.add("web1", { builder: does("rejected", "it is not what was published: index.html differs") });
-    const line = "pushgate: web1: rejected: it is not what was published: index.html differs\n";
-    expect(await hosts.run("rollback", "site", current)).toMatchObject({ code: 1, stderr: line });
   });
 
   test("rollback reports that the status does not show its result", async () => {
@@ -166,7 +133,7 @@ describe("rollback", () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
     rmSync(hosts.at("web2", "var/spool/pushgate-root/site"), { recursive: true });
     const { code, stdout, stderr } = await hosts.run("rollback", "site", "--yes");
-    expect([code, stdout]).toEqual([1, "web1: rolled back: it is published; cccccccccccc is not published again\n"]);
+    expect([code, stdout]).toEqual([1, "web1: rolled back: it is published\n"]);
     expect(stderr).toMatch(/^pushgate: web2: site has no builder on this host\./);
   });
 
@@ -211,17 +178,15 @@ describe("rollback", () => {
 describe("the release of a rollback", () => {
   const now = "2026-11-24T10:00:00Z";
   test.each([
-    ["the release before the current one", undefined, releases[1]!.id],
-    ["a release by name", releases[2]!.id, releases[2]!.id],
-    ["a release by its commit", "aaaaaaa", releases[2]!.id],
-  ])("rollback chooses %s", (_, wanted, id) => {
-    expect(chosen("web1", status(), now, wanted)).toBe(id);
+    ["name", releases[2]!.id],
+    ["commit", "aaaaaaa"],
+  ])("rollback chooses a release by its %s", (_, wanted) => {
+    expect(chosen("web1", status(), now, wanted)).toBe(releases[2]!.id);
   });
   const unknown = /no release "000009-dead"\. Existing releases:\n {4}000003-c+ {2}1 day ago .*<- current/;
   test.each<[name: string, wanted: string | undefined, change: Partial<Status>, line: RegExp]>([
     ["an unknown release", "000009-dead", {}, unknown],
     ["too few letters of a commit", "aaa", {}, /there is no release "aaa"/],
-    ["a path", "../../etc", {}, /there is no release/],
     [
       "the one before the only one",
       undefined,
@@ -267,13 +232,6 @@ describe("a host's answer", () => {
 test("status looks at the timer of a schedule, where a site has one", () => {
   const looksAt = (site: object) => reportScript([{ name: "site", site }]).includes("pushgate-schedule@site.timer");
   expect([looksAt({ schedule: "daily" }), looksAt({})]).toEqual([true, false]);
-});
-
-test("shellcheck and dash find no fault in the scripts of status and rollback", ({ skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
-  const script = reportScript([{ name: "site", site: {} }, { name: "docs" }]);
-  expect(lintShell(script) + lintShell(requestScript("site", { file: "build", seconds: 90, verb: "start" }))).toBe("");
 });
 
 test("format prints times and sizes in units that fit", () => {

@@ -4,7 +4,7 @@
  * the builder's status.json, and `builder` the shell that a restart of its unit runs. What a host reports of its layers to
  * `trace` is in the files of its folder `state`, as no layer is installed.
  */
-import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
@@ -118,10 +118,6 @@ export function probeOf(layers: readonly HostLayer[], changed: Readonly<Record<s
   ];
   return JSON.stringify({ pushgate: 1, rows });
 }
-const journalFields = () => ({
-  __REALTIME_TIMESTAMP: String(Date.now() * 1000),
-  _SYSTEMD_UNIT: "pushgate-receiver.service",
-});
 
 export class Hosts {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-cli-"));
@@ -182,23 +178,17 @@ echo "$*" >>${this.folder}/pulumi.log
     writeFileSync(file, text);
   }
 
+  /** The number of connections to a host since `add`. */
+  connections(host: string): number {
+    return readFileSync(this.at(host, "ssh.log"), "utf8").trim().split("\n").length;
+  }
+
   /** A host with one site. `builder`: shell, with $root, $request and $status; `units`: those in another state. */
-  add(
-    host: string,
-    {
-      builder = "",
-      units = {},
-      statusJson = status(),
-    }: { builder?: string; units?: Record<string, string>; statusJson?: Status | null } = {},
-  ): void {
+  add(host: string, more: { builder?: string; units?: Record<string, string>; statusJson?: Status | null } = {}): void {
+    const { builder = "", units = {}, statusJson = status() } = more;
     const root = join(this.folder, host);
     rmSync(root, { recursive: true, force: true });
-    for (const folder of [
-      "bin",
-      "var/spool/pushgate/site",
-      "var/spool/pushgate-publish/site",
-      "var/spool/pushgate-root/site",
-    ])
+    for (const folder of ["bin", ...["", "-publish", "-root"].map((end) => `var/spool/pushgate${end}/site`)])
       mkdirSync(join(root, folder), { recursive: true });
     this.program(join(root, "bin/systemctl"), systemctl(root));
     const requests = `${root}/var/spool/pushgate-root/site`;
@@ -210,17 +200,16 @@ echo "$*" >>${this.folder}/pulumi.log
     if (statusJson !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(statusJson));
   }
 
-  /** Appends a delivery's lines to the two logs of a host. */
-  log(host: string, nginx: object, receiver?: object): void {
+  /** Appends a delivery's lines to the two logs of a host. `at`: of the journal's. */
+  log(host: string, nginx?: object, receiver?: object, at = Date.now()): void {
+    const fields = { __REALTIME_TIMESTAMP: String(at * 1000), _SYSTEMD_UNIT: "pushgate-receiver.service" };
+    mkdirSync(this.at(host, "var/log/pushgate-nginx"), { recursive: true });
     for (const [path, line] of [
       ["var/log/pushgate-nginx/hooks.log", nginx],
-      ["journal", receiver && { ...journalFields(), MESSAGE: JSON.stringify(receiver) }],
-    ] as const) {
-      const file = this.at(host, path);
-      mkdirSync(join(file, ".."), { recursive: true });
-      appendFileSync(file, line === undefined ? "" : `${JSON.stringify(line)}\n`);
-    }
-    this.program(join(this.folder, host, "bin/journalctl"), `#!/bin/sh\ncat ${this.at(host, "journal")}\n`);
+      ["journal", receiver && { ...fields, MESSAGE: JSON.stringify(receiver) }],
+    ] as const)
+      appendFileSync(this.at(host, path), line === undefined ? "" : `${JSON.stringify(line)}\n`);
+    this.program(this.at(host, "bin/journalctl"), `#!/bin/sh\ncat ${this.at(host, "journal")}\n`);
   }
 
   /** Runs `pushgate` with these words. */

@@ -37,24 +37,9 @@ test("a delivery that was sent twice is two attempts, each with its own lines", 
   ]);
 });
 
-test("a delivery without a line reached neither nginx nor the receiver", () =>
-  expect(attempts(id, [])).toEqual([{ nginx: "none", receiver: "none" }]));
-
 test("a delivery whose line of nginx is gone is known by the receiver's", () => {
   expect(attempts(id, [receiver(first)])).toMatchObject([{ time: first, receiver: { status: 202 } }]);
   expect(names([receiver(first)])).toEqual([["accepted"]]);
-});
-
-test("a line that quotes the id, is no JSON, or is not of these logs belongs to no attempt", () => {
-  const lines = [
-    receiver(first, { delivery: "another", reason: `"delivery":"${id}"` }),
-    { time: first, source: "nginx", text: `{"delivery":"${id}"` },
-    { time: first, source: "nginx", text: `2026/11/01 10:00:00 [warn] ${id}` },
-    { time: first, source: "receiver", text: `"${id}"` },
-    { time: first, source: "receiver", text: "null" },
-    { time: first, source: "guard", text: JSON.stringify({ delivery: id, status: 202 }) },
-  ];
-  expect(attempts(id, lines)).toEqual([{ nginx: "none", receiver: "none" }]);
 });
 
 test("a receiver's line of another source does not stand for this delivery's", () => {
@@ -86,10 +71,10 @@ test("what strangers wrote into fields and lines adds no attempt, and keeps no c
     `\u001b[2J{"delivery":"${id}"}\ufffd\ufffd`,
     `{"delivery":["${id}"],"status":202}`,
     `{"delivery":{"toString":"${id}"},"status":202}`,
-  ].flatMap((text) => [
-    { time: first, source: "nginx", text },
-    { time: first, source: "receiver", text },
-  ]);
+    `2026/11/01 10:00:00 [warn] ${id}`,
+    ...[`"${id}"`, "null"],
+  ].flatMap((text) => ["nginx", "receiver"].map((source) => ({ time: first, source, text })));
+  hostile.push({ ...nginx(first), source: "guard" });
   const rejected = { status: 401, up_status: "401" };
   const own = [nginx(second, rejected), receiver(second, { status: 401, reason: "\u001b[31mred\u0007 \u202etxt" })];
   const alone = attempts(id, own);
@@ -137,16 +122,15 @@ test("each entry has the attempt with its status, nearest in time, and none goes
 
 const logged: Evidence = { time: at(0), receiver: { status: 401, reason: "no signature", source: null } };
 const both: Evidence = { ...attempt(0, 504), receiver: { status: 499, reason: "", source: null } };
-test.each<[string, ReturnType<typeof entry>, Evidence, boolean]>([
+type Row = [string, ReturnType<typeof entry>, Evidence, boolean];
+const ended = (s: number): Row => [`that nginx ended before its answer: ${s}`, entry(0, s), attempt(5, 499), true];
+test.each<Row>([
   ["of another status", entry(0, 403), attempt(0, 202), false],
   ["that reached no host", entry(0, 403), { nginx: "none", receiver: "none" }, false],
   ["without a line of either log", entry(0, 202), { time: at(0), nginx: "none", receiver: "none" }, false],
   ["a minute away", entry(0, 403), attempt(60, 403), true],
   ["more than a minute away", entry(0, 403), attempt(61, 403), false],
-  ["that nginx ended before its answer: 0", entry(0, 0), attempt(5, 499), true],
-  ["that nginx ended before its answer: 502", entry(0, 502), attempt(5, 499), true],
-  ["that nginx ended before its answer: 504", entry(0, 504), attempt(5, 499), true],
-  ["that nginx ended before its answer: 520", entry(0, 520), attempt(5, 499), true],
+  ...[0, 502, 504, 520].map(ended),
   ["with a line of the receiver alone", entry(0, 401), logged, true],
   ["with nginx's status", entry(0, 504), both, true],
   ["with the receiver's status and another of nginx", entry(0, 499), both, false],

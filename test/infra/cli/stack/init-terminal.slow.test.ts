@@ -7,7 +7,7 @@ import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
-import { Hosts } from "../hosts.ts";
+import { Hosts, hookOf, hostOf } from "../hosts.ts";
 import { endOfInput, enter, interrupt, type Reply, Terminal } from "./terminal.ts";
 
 const hosts = new Hosts();
@@ -52,7 +52,6 @@ exec '${hosts.folder}/bin/pulumi' "$@"
   );
 }
 
-const stackFile = () => join(folder, "Pulumi.live.yaml");
 const written = () => readdirSync(folder).filter((name) => !name.startsWith("."));
 /** Every prompt in its order, the answer that it offers, and the one that is typed: an empty one takes the offer. */
 const answers: readonly (readonly [name: string, offered: string, answer: string])[] = [
@@ -76,25 +75,13 @@ const passphrase: Reply = [/\? Passphrase of the stack /, `open sesame${enter}`]
 const reply = (name: string, answer: string): Reply => [new RegExp(`\\? ${name}: `), `${answer}${enter}`];
 const replies: readonly Reply[] = answers.map(([name, , answer]) => reply(name, answer));
 
-test("init prompts for each thing it needs, explains it, and writes the stack", async () => {
-  const { code, text } = await terminal.run(`${pushgate} init`, [...replies, passphrase]);
-  expect(code, text).toBe(0);
-  for (const [name, offered] of answers)
-    expect(text).toMatch(new RegExp(`\\? ${name}: [A-Z].{10,250}\\.${offered && ` \\(${offered}\\)`}`));
-  const { config } = parse(readFileSync(stackFile(), "utf8"));
-  expect(config["pushgate:hooks"][0]).toMatchObject({ gitHost: "forgejo", sources: ["9.9.9.10"] });
-  expect(config["pushgate:hooks"][0].site).toMatchObject({ webRoot: "/var/www/site", hostname: "www.pushgate.dev" });
-  expect(text).toContain("Pulumi.live.yaml is written, with a new secret for the hook site. Next:");
-  expect(text, "the passphrase is not echoed").not.toContain("open sesame");
-});
-
 const wrong: Readonly<Record<string, readonly [answer: string, says: RegExp]>> = {
   zone: ["Pushgate Dev", /That is "Pushgate Dev"\. Use a DNS name in lower case/],
   address: ["9.9.9", /That is "9\.9\.9"\. Use /],
   branch: ["-x", /That is "-x"\. Use a branch name/],
 };
 
-test("a wrong answer is quoted with what fits, and stays to be corrected", async () => {
+test("init prompts for each thing it needs, explains it, quotes a wrong answer to be corrected, and writes the stack", async () => {
   const clear = "\x15";
   const typed = answers.flatMap(([name, offered, answer]): Reply[] => {
     const [first, says] = wrong[name] ?? [];
@@ -103,20 +90,23 @@ test("a wrong answer is quoted with what fits, and stays to be corrected", async
   });
   const { code, text } = await terminal.run(`${pushgate} init`, [...typed, passphrase]);
   expect(code, text).toBe(0);
-  const { config } = parse(readFileSync(stackFile(), "utf8"));
+  for (const [name, offered] of answers)
+    expect(text).toMatch(new RegExp(`\\? ${name}: [A-Z].{10,250}\\.${offered && ` \\(${offered}\\)`}`));
+  const { config } = parse(readFileSync(join(folder, "Pulumi.live.yaml"), "utf8"));
   expect(config["pushgate:hosts"][0]).toMatchObject({ ssh: "root@9.9.9.9", address: "9.9.9.9" });
-  expect(config["pushgate:hooks"][0]).toMatchObject({ branch: "main" });
+  expect(config["pushgate:hooks"][0]).toMatchObject({ gitHost: "forgejo", sources: ["9.9.9.10"], branch: "main" });
+  expect(config["pushgate:hooks"][0].site).toMatchObject({ webRoot: "/var/www/site", hostname: "www.pushgate.dev" });
+  expect(text).toContain("Pulumi.live.yaml is written, with a new secret for the hook site. Next:");
+  expect(text, "the passphrase is not echoed").not.toContain("open sesame");
 });
 
 test.each([
-  ["Ctrl-D", "zone", 0, endOfInput],
-  ["Ctrl-C", "siteHostname", 14, interrupt],
-])("%s at the prompt %s ends init, and leaves nothing", async (_, name, i, key) => {
-  const typed: readonly Reply[] = [...replies.slice(0, i), [reply(name, "")[0], key]];
-  const { code, text } = await terminal.run(`${pushgate} init`, typed);
-  expect([code, text]).toEqual([
-    ...[1, expect.stringMatching(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/)],
-  ]);
+  ["Ctrl-D", endOfInput],
+  ["Ctrl-C", interrupt],
+])("%s at a prompt ends init, and leaves nothing", async (_, key) => {
+  const { code, text } = await terminal.run(`${pushgate} init`, [...replies.slice(0, 3), [replies[3]![0], key]]);
+  expect(code).toBe(1);
+  expect(text).toMatch(/pushgate: the prompt was ended, so nothing was changed\.\n[^\n]*$/);
   expect(written()).toEqual([]);
 });
 
@@ -140,10 +130,7 @@ test("Ctrl-C while pulumi stores the secret leaves no stack behind", async () =>
 
 test("a command that reads secrets prompts for the passphrase where there is a terminal", async () => {
   locked("config --json");
-  const site = { name: "site", gitHost: "github", repository: "https://github.com/me/site.git", branch: "main" };
-  hosts.configure([{ name: "web1", ssh: "root@9.9.9.9", address: "9.9.9.9", hostname: "hooks.pushgate.dev" }], [site], {
-    site: { current: "c".repeat(44) },
-  });
+  hosts.configure([hostOf("web1")], [hookOf()], { site: { current: "c".repeat(44) } });
   const { code, text } = await terminal.run(`${pushgate} hook site`, [passphrase]);
   expect([code, text], text).toEqual([0, expect.stringContaining(`secret        ${"c".repeat(44)}`)]);
   const without = await terminal.run(`${pushgate} hook site </dev/null`);
@@ -153,9 +140,7 @@ test("a command that reads secrets prompts for the passphrase where there is a t
 });
 
 test("a change of several hosts prompts, and only a yes goes on", async () => {
-  const site = { name: "site", gitHost: "github", repository: "https://github.com/me/site.git", branch: "main" };
-  const host = (name: string) => ({ name, ssh: `root@${name}`, address: "9.9.9.9", hostname: `${name}.pushgate.dev` });
-  hosts.configure([host("web1"), host("web2")], [{ ...site, site: { webRoot: "/var/www/site" } }]);
+  hosts.configure([hostOf("web1"), hostOf("web2")], [hookOf({ site: { webRoot: "/var/www/site" } })]);
   const build = (typed: string) =>
     terminal.run(`${pushgate} build site`, [[/\? .* web1 and web2\. \(y\/N\)\s*$/, typed]]);
   for (const typed of [enter, `n${enter}`])

@@ -25,49 +25,35 @@ const declared: Resource[] = records({ ...served, hosts: [exampleHost, second] }
     ...{ type, inputs },
     name: inputs.name === siteHostname ? `${inputs.name} A ${inputs.content}` : `${inputs.name} A`,
   }));
-const liveOf = (type: string, name: string, ...contents: string[]) =>
-  api.zone.dns_records.push(
-    ...contents.map((content) => ({ id: content, name, type, content, proxied: true, ttl: 1 })),
-  );
-const live = (name: string, ...contents: string[]) => liveOf("A", name, ...contents);
+const access = () => cloudflareApi({ baseUrl: api.url, token: apiToken });
 const adopted = async (name: string) => {
-  const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
-  const found = declared.filter((one) => one.inputs.name === name).map((one) => find(access, one, api.zone, declared));
+  const found = declared
+    .filter((one) => one.inputs.name === name)
+    .map((one) => find(access(), one, api.zone, declared));
   return (await Promise.all(found)).map(({ id, notes = [] }) => [id?.split("/")[1], ...notes]);
 };
 
 const name = exampleHost.hostname;
 const elsewhere = (to: string, whose: string) =>
   expect.stringMatching(new RegExp(`^also leads to ${to.replaceAll(".", "\\.")}, .* share of ${whose}: remove it$`));
-test.each<[string, string, string[], unknown[]]>([
-  ["each host's own of a site", siteHostname, ["203.0.113.11", "203.0.113.10"], [["203.0.113.10"], ["203.0.113.11"]]],
-  [
-    "none of a site that leads elsewhere, and names it once",
-    siteHostname,
-    ["203.0.113.80", "203.0.113.11"],
-    [[undefined, elsewhere("203.0.113.80", "visitors")], ["203.0.113.11"]],
-  ],
-  [
-    "one of a hook's name, wherever it leads",
-    name,
-    ["198.51.100.7", "198.51.100.8"],
-    [["198.51.100.7", elsewhere("198.51.100.8", "deliveries")]],
-  ],
-])("of the records adopt takes %s", async (_, name, contents, taken) => {
-  live(name, ...contents);
+const [own1, own2, other] = ["203.0.113.10", "203.0.113.11", "203.0.113.80"] as const;
+const [first, more] = ["198.51.100.7", "198.51.100.8"] as const;
+const [toOther, toMore] = [elsewhere(other, "visitors"), elsewhere(more, "deliveries")];
+test.each<[string, string, string, string[], unknown[]]>([
+  ["each host's own of a site", siteHostname, "A", [own2, own1], [[own1], [own2]]],
+  ["none of a site that leads elsewhere, once named", siteHostname, "A", [other, own2], [[undefined, toOther], [own2]]],
+  ["one of a hook's name, wherever it leads", name, "A", [first, more], [[first, toMore]]],
+  ["none of another type", name, "CNAME", ["hooks.example.net"], [[undefined]]],
+])("of the records adopt takes %s", async (_, name, type, contents, taken) => {
+  const record = (content: string) => ({ id: content, name, type, content, proxied: true, ttl: 1 });
+  api.zone.dns_records.push(...contents.map(record));
   expect(await adopted(name)).toEqual(taken);
-});
-
-test("adopt takes over no record of another type", async () => {
-  liveOf("CNAME", name, "hooks.example.net");
-  expect(await adopted(name)).toEqual([[undefined]]);
 });
 
 /** The object's id as the import file has it, what it is, and the notes. */
 const found = async (kind: string, inputs: Resource["inputs"], name = "") => {
-  const access = cloudflareApi({ baseUrl: api.url, token: apiToken });
   const resource = { type: `cloudflare:index/${kind}`, name, inputs };
-  const { id, what, notes = [] } = await find(access, resource, api.zone, [resource]);
+  const { id, what, notes = [] } = await find(access(), resource, api.zone, [resource]);
   return [id?.replace(api.zone.id, "Z"), what, ...notes];
 };
 

@@ -62,13 +62,11 @@ type Answer = Parameters<typeof atCloudflare>[0][number];
 type Access = Awaited<ReturnType<Parameters<typeof atCloudflare>[1]>>;
 const lookedAll = (answers: readonly Answer[], change: Access = {}, seconds = 60) =>
   atCloudflare(answers, async () => ({ token: apiToken, baseUrl: api.url, zone: "example.org", ...change }), seconds);
-const looked = async (change: Access = {}, answer: Answer = rejected, seconds = 60) =>
-  (await lookedAll([answer], change, seconds))[0]!;
+const looked = async (change: Access = {}, seconds = 60) => (await lookedAll([rejected], change, seconds))[0]!;
 
 /** The certainty, the names of the outcomes, and what is printed of the events. */
-async function traced(headers: Readonly<Record<string, string>> = {}) {
-  const answer = { ...rejected, headers: { ...rejected.headers, ...headers } };
-  const seen = { answer, ...(await looked({}, answer)) };
+async function traced() {
+  const seen = { answer: rejected, ...(await looked()) };
   const found = verdict(seen);
   const text = traceText({ ...seen, ...found });
   return { certainty: found.certainty, names: found.outcomes.map(({ name }) => name), text };
@@ -78,19 +76,12 @@ test("a rule of the zone's own: the command prints it, and a fix that names it",
   logged({ ruleId: "bb22" });
   const others = { "cloudflare:apiToken": apiToken, "cloudflare:baseUrl": api.url, "pushgate:zone": "example.org" };
   hosts.configure([], [], {}, others);
-  const words = ["trace", "--status", "403", "--header", `CF-Ray: ${ray}-FRA`];
-  const { code, stdout, stderr } = await hosts.run(...words);
+  const { code, stdout, stderr } = await hosts.run("trace", "--status", "403", "--header", `CF-Ray: ${ray}-FRA`);
   expect([code, stderr]).toEqual([1, ""]);
   expect(stdout).toMatch(/2 WAF +rejected it\n/);
   expect(stdout).toContain(`certain: a custom rule of the zone or account blocked the request.
   fix: Exclude the hostname from the zone's own rule "only the office" bb22. npx pulumi up puts pushgate's rules before`);
   expect(stdout).toMatch(/Cloudflare's events +block by firewallcustom, the zone's own rule "only the office" bb22\n/);
-  const [found] = JSON.parse((await hosts.run(...words, "--json")).stdout) as { outcomes: object[] }[];
-  expect(found).toMatchObject({
-    cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", owner: "zone" }],
-    outcomes: [{ name: "custom rule", layer: "2 WAF" }],
-  });
-  expect(Object.keys(found!.outcomes[0]!)).toEqual(["name", "layer", "what", "fix"]);
 });
 
 test("a configuration that cannot be read: the command goes on without the events", async () => {
@@ -101,23 +92,14 @@ test("a configuration that cannot be read: the command goes on without the event
 });
 
 test.each([
+  ["pushgate's own", { ruleId: "aa11" }, ["not declared"], /pushgate's own rule "pushgate: nothing else" aa11/],
   [
-    "pushgate's own",
-    { ruleId: "aa11" },
-    "certain",
-    ["not declared"],
-    'pushgate\'s own rule "pushgate: nothing else" aa11',
+    ...["unknown to the zone", { ruleId: "cc33", description: "of the account" }, ["not declared", "custom rule"]],
+    /from the rule "of the account" cc33\./,
   ],
-  [
-    "unknown to the zone",
-    { ruleId: "cc33", description: "of the account" },
-    "likely",
-    ["not declared", "custom rule"],
-    'from the rule "of the account" cc33.',
-  ],
-])("a rule that is %s", async (_, event, certainty, names, rule) => {
+] as const)("a rule that is %s", async (_, event, names, rule) => {
   logged(event);
-  expect(await traced()).toEqual({ certainty, names, text: expect.stringContaining(rule) });
+  expect(await traced()).toMatchObject({ names, text: expect.stringMatching(rule) });
 });
 
 test("the events of another ray, and of another day, are not this delivery's", async () => {
@@ -127,16 +109,14 @@ test("the events of another ray, and of another day, are not this delivery's", a
   expect((await traced()).text).toMatch(/Cloudflare's events +none found/);
 });
 
-test("the events of forty deliveries come with the requests of one, each to its own", async () => {
-  const rayOf = (n: number) => n.toString(16).padStart(16, "0");
-  const answers = Array.from({ length: 40 }, (_, n) => ({ status: 403, headers: { "cf-ray": `${rayOf(n)}-FRA` } }));
-  for (const [n] of answers.entries())
-    for (let each = 0; each < 3; each++)
-      logged({ source: each === 0 ? "bic" : "uaBlock", ruleId: `${n}`, rayName: rayOf(n) });
+test("the events of several deliveries come with the requests of one, each to its own", async () => {
+  const rays = ["a", "b", "c"].map((letter) => letter.repeat(16));
+  for (const rayName of rays) for (const source of ["bic", "uaBlock"]) logged({ source, ruleId: rayName, rayName });
+  const answers = rays.map((one) => ({ status: 403, headers: { "cf-ray": `${one}-FRA` } }));
   const found = await lookedAll([undefined, ...answers]);
   expect(found[0]).toHaveProperty("notLooked");
   expect(found.slice(1).map(({ cloudflare }) => cloudflare?.map(({ rule }) => rule))).toEqual(
-    answers.map((_, n) => [`${n}`, `${n}`, `${n}`]),
+    rays.map((one) => [one, one]),
   );
   expect(api.requests).toHaveLength(3);
 });
@@ -146,15 +126,6 @@ test("without the permission to read the rules, an event has no owner, and stays
   logged({ ruleId: "bb22", description: "only the office" });
   expect(await looked()).toEqual({
     cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", description: "only the office" }],
-  });
-});
-
-test("a skip that is logged beside the event that decided does not count", async () => {
-  logged({ ruleId: "aa11", action: "skip" });
-  logged({ source: "botFight", action: "managed_challenge", ruleId: "bot_fight_mode" });
-  expect(await traced({ "cf-mitigated": "challenge" })).toMatchObject({
-    certainty: "certain",
-    names: ["Bot Fight Mode"],
   });
 });
 
@@ -217,9 +188,7 @@ describe("not looked at, and why", () => {
     const silent = createServer(() => {});
     await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
     const baseUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
-    expect((await looked({ baseUrl }, rejected, 0.1)).notLooked).toMatch(
-      /no answer from 127\.0\.0\.1:\d+ \(.*timeout/i,
-    );
+    expect((await looked({ baseUrl }, 0.1)).notLooked).toMatch(/no answer from 127\.0\.0\.1:\d+ \(.*timeout/i);
     silent.closeAllConnections();
     silent.close();
   });
