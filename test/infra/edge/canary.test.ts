@@ -1,6 +1,130 @@
-/** The report on a canary that does not arrive. canary-run.test.ts tests what is sent, and test/hosts/edge/canary.test.ts when. */
-import { describe, expect, test } from "vitest";
-import { type CanaryAnswer, obstacle } from "../../../infra/edge/canary.ts";
+/** Which hosts the canary requests, how often, and what it prints. The web answers as a test lists. */
+import { EventEmitter } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { DnsRecord } from "@pulumi/cloudflare";
+import * as pulumi from "@pulumi/pulumi";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type CanaryAnswer, canary, obstacle } from "../../../infra/edge/canary.ts";
+import { example, exampleHost } from "../../fixtures.ts";
+import { setMocks } from "../mocks.ts";
+
+type Answer = { readonly status?: number; readonly headers?: object } | { readonly code?: string } | "silence";
+type Options = { readonly hostname: string; readonly path: string; readonly timeout: number };
+const web = vi.hoisted(() => ({ asked: [] as unknown[], answers: [] as unknown[], read: 0, onRequest: () => {} }));
+vi.mock("node:https", () => ({
+  get: (options: Options, use: (answer: object) => void) => {
+    web.asked.push(options);
+    web.onRequest();
+    const answer = web.answers.shift() as Answer;
+    const sent = Object.assign(new EventEmitter(), {
+      destroy: (error: Error) => void setImmediate(() => sent.emit("error", error)),
+    });
+    setImmediate(() => {
+      if (answer === "silence") sent.emit("timeout");
+      else if ("status" in answer)
+        use({ statusCode: answer.status, headers: answer.headers ?? {}, resume: () => void web.read++ });
+      else sent.emit("error", answer);
+    });
+    return sent;
+  },
+}));
+
+const warn = vi.spyOn(pulumi.log, "warn");
+let info: typeof warn;
+const texts = (spy: typeof warn) => spy.mock.calls.map(([text]) => text);
+let isDryRun = true;
+beforeEach(async () => {
+  await setMocks({ call: () => ({}), newResource: () => ({ id: "", state: {} }) });
+  vi.spyOn(pulumi.runtime, "isDryRun").mockImplementation(() => isDryRun);
+  isDryRun = true;
+  // The mocks replace it.
+  info = vi.spyOn(pulumi.log, "info");
+  for (const spy of [warn, info]) spy.mockReset().mockResolvedValue(undefined);
+  web.asked.length = 0;
+  Object.assign(web, { read: 0, onRequest: () => {} });
+});
+afterEach(() => vi.useRealTimers());
+
+const through = { status: 204, headers: { "x-served-by": "pushgate-proxy" } };
+const hosts = [
+  exampleHost,
+  { ...exampleHost, name: "web2", hostname: "hooks2.example.org", state: "absent" as const },
+  { ...exampleHost, name: "web3", hostname: "hooks3.example.org", state: "lost" as const },
+];
+/** Sends the canary, which the web answers so. Returns the hostnames that were requested. */
+async function send(answers: readonly Answer[], edge: object = { canary: true }, baseUrl?: string): Promise<string[]> {
+  web.answers = [...answers];
+  const access = baseUrl === undefined ? undefined : { baseUrl, token: "t" };
+  canary({ ...example, hosts, edge: { ...example.edge, ...edge } }, access, []);
+  await vi.waitFor(() => expect(web.answers).toEqual([]), { timeout: 60_000 });
+  await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+  return web.asked.map((options) => (options as Options).hostname);
+}
+
+test("each present host is requested once, on a connection of its own, the answer is read to its end, and nothing is printed where nginx answers", async () => {
+  expect(await send([through])).toEqual([exampleHost.hostname]);
+  expect(web.asked).toEqual([
+    {
+      ...{ hostname: exampleHost.hostname, path: "/.pushgate", agent: false, timeout: 25_000 },
+      headers: { "user-agent": "pushgate", accept: "*/*" },
+    },
+  ]);
+  expect(web.read).toBe(1);
+  expect([texts(warn), texts(info)]).toEqual([[], []]);
+});
+
+test("the canary is sent if the API is Cloudflare's own, or the configuration says so", async () => {
+  const own = "https://api.cloudflare.com/client/v4";
+  expect(await send([], {})).toEqual([]);
+  expect(await send([], {}, "http://127.0.0.1:4000/client/v4")).toEqual([]);
+  expect(await send([], { canary: false }, own)).toEqual([]);
+  expect(await send([through], {}, own)).toEqual([exampleHost.hostname]);
+});
+
+test("the request waits for the records, and the run for its answer", async () => {
+  let create = (_: string): void => {};
+  const id = pulumi.output(new Promise<string>((resolve) => (create = resolve)));
+  web.answers = [{ status: 521 }];
+  canary({ ...example, edge: { ...example.edge, canary: true } }, undefined, [{ id } as DnsRecord]);
+  await sleep(20);
+  expect(web.asked).toEqual([]);
+  const ended = new Promise((resolve) => {
+    web.onRequest = () => void pulumi.runtime.disconnect().then(() => resolve(texts(warn).length));
+  });
+  create("record");
+  expect(await Promise.race([ended, sleep(3_000, "the run does not end")])).toBe(1);
+});
+
+test.each<[Answer, string]>([
+  [{ status: 521 }, "521: Cloudflare could not connect to"],
+  [{ code: "ENOTFOUND" }, "ENOTFOUND: DNS does not resolve"],
+  [{}, "no code: there is no answer"],
+  ["silence", "ETIMEDOUT: there is no answer"],
+])("a preview sends one request, and warns of %j", async (answer, words) => {
+  await send([answer]);
+  await vi.waitFor(() => expect(warn).toHaveBeenCalled());
+  expect(texts(warn)).toEqual([
+    expect.stringMatching(`^web1: https://hooks\\.example\\.org/\\.pushgate does not get through\\. ${words}`),
+  ]);
+  expect(texts(info)).toEqual([]);
+});
+
+test("up repeats the request for half a minute, and reports once that it waits", async () => {
+  isDryRun = false;
+  vi.useFakeTimers({ toFake: ["Date"] });
+  const sent = send([{ status: 521 }, { status: 521 }, through]);
+  await vi.waitFor(() => expect(web.asked).toHaveLength(3), { timeout: 30_000 });
+  await sent;
+  expect(texts(info)).toEqual(["waiting until a request to hooks.example.org gets through to web1"]);
+  expect(texts(warn)).toEqual([]);
+
+  const late = send([{ status: 521 }, { status: 522 }]);
+  await vi.waitFor(() => expect(info).toHaveBeenCalledTimes(2));
+  vi.setSystemTime(Date.now() + 30_000);
+  await late;
+  await vi.waitFor(() => expect(warn).toHaveBeenCalledTimes(1));
+  expect(texts(warn)[0]).toContain("522");
+});
 
 const host = { address: "203.0.113.10", address6: "2001:db8::10", originPort: 8443 };
 const cloudflare = { "cf-ray": "8f0c2d1e3a4b5c6d-FRA", server: "cloudflare" };

@@ -60,23 +60,15 @@ test("of a long expression the line has the part that differs", () => {
   expect(line!.length).toBeLessThan(300);
 });
 
-test.each<[string, live: string, declared: string, shows: string]>([
-  ["80 characters, whole", `${"a".repeat(77)}b`, "a".repeat(78), `"${"a".repeat(77)}b"`],
-  ["one more, in part", `${"a".repeat(78)}b`, "a".repeat(79), `…${"a".repeat(20)}b"`],
-  ["the first 80, if the first differs", `b${"a".repeat(99)}`, "c", `"b${"a".repeat(78)}…`],
-  [
-    "the last 80, if the 41st of 100 differs",
-    `${"a".repeat(39)}${"b".repeat(59)}`,
-    "a".repeat(98),
-    `…${"a".repeat(20)}${"b".repeat(59)}"`,
-  ],
-  [
-    "80 in the middle, if the 41st of 101 differs",
-    `${"a".repeat(39)}${"b".repeat(60)}`,
-    "a".repeat(98),
-    `…${"a".repeat(20)}${"b".repeat(60)}…`,
-  ],
-])("a line shows of a value %s", (_, live, declared, shows) => {
+test.each<[difference: number, length: number, shows: string]>([
+  [78, 78, `"${"a".repeat(77)}b"`],
+  [79, 79, `…${"a".repeat(20)}b"`],
+  [1, 99, `"b${"a".repeat(78)}…`],
+  [40, 98, `…${"a".repeat(20)}b${"a".repeat(58)}"`],
+  [40, 99, `…${"a".repeat(20)}b${"a".repeat(59)}…`],
+])("a line shows at most 80 characters of a value: of character %i of %i, in quotes", (difference, length, shows) => {
+  const declared = "a".repeat(length);
+  const live = `${declared.slice(0, difference - 1)}b${declared.slice(difference)}`;
   const [line] = phaseDrift("custom", [rule("a", { expression: live })], [rule("a", { expression: declared })]);
   expect(line!.split(", declared ")[0]).toBe(`custom rules: pushgate_a: expression is ${shows}`);
 });

@@ -44,19 +44,6 @@ describe("plan and bots", () => {
     expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
     expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
   });
-  test("preview rejects Bot Fight Mode without the operator's choice, and names both fixes", () => {
-    const [fault, ...others] = edgeFaults(free, { ...liveZone("free"), botFightMode: true });
-    expect(others).toEqual([]);
-    expect(fault).toBe(
-      "the zone example.org has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer " +
-        "deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path " +
-        "pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a " +
-        "rule skips it for hooks alone.",
-    );
-    expect(edgeFaults(free, { ...liveZone("free"), botFightMode: false })).toEqual([]);
-    const chosen: Settings = { ...free, edge: { ...free.edge, botFightMode: "off" } };
-    expect(edgeFaults(chosen, { ...liveZone("free"), botFightMode: true })).toEqual([]);
-  });
   test("preview reports all faults at once, and none of them stops a removal", () => {
     const live = { ...liveZone("free", { custom: [skip] }), botFightMode: true };
     expect(edgeFaults(on("pro"), live)).toHaveLength(3);
