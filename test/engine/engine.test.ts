@@ -6,36 +6,23 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import {
-  findEngine,
-  noEngine,
-  patience,
-  type Run,
-  type Workspace,
-  type WorkspaceOptions,
-  workspace,
-} from "./engine.ts";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { patience, type Run, type Workspace, workspace } from "./engine.ts";
 
 const program = fileURLToPath(new URL("programs/commands", import.meta.url));
 const password = "a-password-that-must-not-be-in-the-state";
-const engine = findEngine();
 
 const brief = ({ steps }: Run) => steps.map(({ op, name, changed }) => `${op} ${name} ${changed.join(",")}`);
 
-describe.each<[string, Pick<WorkspaceOptions, "starts">]>([
-  ["with plugins that the engine starts", { starts: true }],
-  ["with fake plugins that stay", {}],
-])("a program that compares and repairs, %s", { timeout: patience }, (_, plugins) => {
+// program.test.ts has plugins that the engine starts for each run.
+describe("a program that compares and repairs", { timeout: patience }, () => {
   let host: string;
   let stack: Workspace;
   const live = () => readFileSync(join(host, "live"), "utf8");
 
   beforeAll(async () => {
-    if (!engine) return;
     host = mkdtempSync(join(tmpdir(), "pushgate-host-"));
     stack = await workspace({
-      ...plugins,
       project: program,
       config: { "commands:folder": host, "commands:wanted": "one" },
       secrets: { "commands:password": password },
@@ -44,10 +31,6 @@ describe.each<[string, Pick<WorkspaceOptions, "starts">]>([
   afterAll(() => {
     stack?.close();
     if (host) rmSync(host, { recursive: true });
-  });
-
-  beforeEach(({ skip }) => {
-    if (!engine) skip(noEngine);
   });
 
   test("up runs the TypeScript program, and the next preview is empty", async () => {

@@ -42,7 +42,7 @@ const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));
 export const patience = 300_000;
 
 /** One change that the engine made or would make: create, update, replace, delete; never same or refresh. */
-export type Step = {
+type Step = {
   readonly op: string;
   /** "command:local:Command" */
   readonly type: string;
@@ -55,7 +55,7 @@ export type Step = {
   readonly urn: string;
 };
 
-export type Diagnostic = { readonly severity: string; readonly message: string; readonly urn?: string };
+type Diagnostic = { readonly severity: string; readonly message: string; readonly urn?: string };
 
 export type Run = {
   /** 0 success, 1 failure, 7 changes despite --expect-no-changes; null if a signal ended the engine. */
@@ -63,25 +63,16 @@ export type Run = {
   readonly stdout: string;
   readonly stderr: string;
   readonly steps: readonly Step[];
-  /** The engine's count of steps by kind, including "same": { same: 3, update: 1 }. */
-  readonly counts: Readonly<Record<string, number>>;
   /** Warnings, errors and log lines; not debug, and not the warning that a plugin comes from PATH. */
   readonly diagnostics: readonly Diagnostic[];
   readonly seconds: number;
 };
 
-export type Resource = {
-  readonly urn: string;
-  readonly type: string;
-  readonly id?: string;
-  readonly inputs?: Readonly<Record<string, unknown>>;
-  readonly outputs?: Readonly<Record<string, unknown>>;
-};
+export type Resource = { readonly urn: string; readonly type: string; readonly inputs?: object };
 
 export type WorkspaceOptions = {
   /** Folder that holds Pulumi.yaml; the repository by default. Its `main` runs in place. */
   readonly project?: string;
-  readonly stack?: string;
   /** Another workspace's folder of the same project, or a copy: its state and stack file are the start. */
   readonly from?: string;
   /** `{ "pushgate:hosts": […] }`, typed as in the stack file. */
@@ -91,8 +82,6 @@ export type WorkspaceOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** Folders that come first on PATH, such as that of a test's `ssh`. */
   readonly path?: readonly string[];
-  /** The time limit of a run in seconds; 300 by default. */
-  readonly timeout?: number;
   /** Whether the engine starts the fake plugins for each run, as it does the real ones; otherwise they stay. */
   readonly starts?: true;
 };
@@ -106,8 +95,6 @@ export type Workspace = {
   up(...flags: string[]): Promise<Run>;
   preview(...flags: string[]): Promise<Run>;
   destroy(...flags: string[]): Promise<Run>;
-  /** Adopts a live object: `import("cloudflare:index/ruleset:Ruleset", "custom", "zones/<zone>/<ruleset>")`. */
-  import(type: string, name: string, id: string, ...flags: string[]): Promise<Run>;
   /** The state as text with encrypted secrets, as in the state file. */
   stateText(): Promise<string>;
   resources(): Promise<readonly Resource[]>;
@@ -155,10 +142,9 @@ type Metadata = { op: string; urn: string; type: string; diffs?: string[] | null
 type Event = {
   resourcePreEvent?: { metadata: Metadata };
   diagnosticEvent?: { severity: string; message: string; urn?: string };
-  summaryEvent?: { resourceChanges?: Record<string, number> };
 };
 
-function readEvents(file: string): Pick<Run, "steps" | "counts" | "diagnostics"> {
+function readEvents(file: string): Pick<Run, "steps" | "diagnostics"> {
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
   const events = text.split("\n").filter((line) => line !== "");
   const parsed = events.map((line) => JSON.parse(line) as Event);
@@ -171,7 +157,6 @@ function readEvents(file: string): Pick<Run, "steps" | "counts" | "diagnostics">
         ...{ op, type, urn, name: nameOf(urn) },
         changed: (diffs ?? []).filter((key) => key in { ...states.old?.inputs, ...states.new?.inputs }).sort(),
       })),
-    counts: parsed.findLast(({ summaryEvent }) => summaryEvent)?.summaryEvent?.resourceChanges ?? {},
     diagnostics: parsed
       .flatMap(({ diagnosticEvent }) => (diagnosticEvent ? [diagnosticEvent] : []))
       .filter(({ severity, message }) => severity !== "debug" && !/\busing pulumi-.* from \$PATH/.test(message))
@@ -188,7 +173,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const engine = findEngine();
   if (!engine) throw new Error(noEngine);
   const project = resolve(options.project ?? repository);
-  const stack = options.stack ?? "test";
+  const stack = "test";
   const folder = mkdtempSync(join(tmpdir(), "pushgate-stack-"));
   for (const name of ["state", "home"]) mkdirSync(join(folder, name));
   // A file where the engine expects a folder. Otherwise the engine packs and encrypts its debug output there, and a
@@ -257,7 +242,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
         text[name] += chunk;
       });
     }
-    const timer = setTimeout(() => child.kill("SIGKILL"), (options.timeout ?? 300) * 1000);
+    const timer = setTimeout(() => child.kill("SIGKILL"), patience);
     const code = await new Promise<number | null>((done, failed) => {
       child.on("error", failed);
       child.on("close", done);
@@ -302,8 +287,6 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     up: (...flags) => operate("up", "--yes", "--skip-preview", ...flags),
     preview: (...flags) => operate("preview", ...flags),
     destroy: (...flags) => operate("destroy", "--yes", "--skip-preview", ...flags),
-    import: (type, name, id, ...flags) =>
-      operate("import", type, name, id, "--yes", "--skip-preview", "--generate-code=false", ...flags),
     stateText: () => must("stack", "export", "--stack", stack),
     async resources() {
       const state = JSON.parse(await must("stack", "export", "--stack", stack)) as {
@@ -324,9 +307,3 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     },
   };
 }
-
-/** Entries of a file for `pulumi import`, below the row of the zone, where the program has these resources. */
-export const inZone = <T extends object>(resources: readonly T[], zone: string): object[] => [
-  { type: "pushgate:index:Zone", name: "zone", logicalName: zone, component: true },
-  ...resources.map((one) => ({ ...one, parent: "zone" })),
-];

@@ -1,10 +1,8 @@
 /** A host that is removed from the configuration, and a destroy, while pushgate is still on it: both are rejected. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { stackFile } from "../fixtures.ts";
-import { findEngine, noEngine, patience, type Run } from "./engine.ts";
-import { type ProgramStack, programStack } from "./program-stack.ts";
-
-const engine = findEngine();
+import { patience, type Run } from "./engine.ts";
+import { type ProgramStack, programStack, succeeded } from "./program-stack.ts";
 
 let w: ProgramStack;
 const [first] = stackFile["pushgate:hosts"];
@@ -14,7 +12,6 @@ const second = {
   ...{ address: "203.0.113.11", address6: "2001:db8::11" },
 };
 const declare = (...hosts: object[]) => w.stack.configure({ "pushgate:hosts": hosts });
-const succeeded = (run: Run): void => expect(run.code, run.stdout).toBe(0);
 const records = () => w.api.zone.dns_records.map(({ name }) => name);
 const rejected = (run: Run, reason: RegExp): void => {
   expect(run.code).not.toBe(0);
@@ -23,17 +20,12 @@ const rejected = (run: Run, reason: RegExp): void => {
 const forgotten = /web2 would keep all of pushgate\. .* `state: absent`, .* `state: lost`/;
 
 beforeAll(async () => {
-  if (!engine) return;
   w = await programStack();
   w.ssh.keyed();
   declare(first!, second);
   succeeded(await w.stack.up());
 }, patience);
 afterAll(() => w?.close());
-beforeEach(({ skip }) => {
-  if (!engine) skip(noEngine);
-});
-
 test(
   "a host removed from the list is an error in preview and up, which name both ways out, and nothing is deleted",
   async () => {

@@ -4,24 +4,16 @@
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Seen } from "../fakes/cloudflare/api.ts";
 import { type Rule, rulesOf } from "../fakes/cloudflare/zone.ts";
-import { findEngine, noEngine, patience, type Run } from "./engine.ts";
+import { patience } from "./engine.ts";
 import { custom, origin } from "./foreign-rules.ts";
-import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
-
-const engine = findEngine();
+import { hostsThatAre, type ProgramStack, programStack, succeeded } from "./program-stack.ts";
 
 let w: ProgramStack;
 const refs = (phase: string) => rulesOf(w.api.zone, phase).map(({ ref }) => ref);
 const writes = () => w.api.requests.filter(({ method }) => method !== "GET");
-const succeeded = (run: Run): Run => {
-  expect(run.stdout).not.toContain("error:");
-  expect(run.code).toBe(0);
-  return run;
-};
-
 /** Saves a rule as the dashboard does: the ruleset gets a new version, and a read in progress the former one. */
 function saves(phase: string, ref: string): void {
   const added = { ref, action: phase === origin ? "route" : "block", expression: "ssl", description: `${ref} by hand` };
@@ -51,13 +43,8 @@ function atRead(nth: number, phase: string, act: () => void): void {
   };
 }
 
-beforeEach(({ skip }) => {
-  if (!engine) skip(noEngine);
-});
-
 describe("in a zone that held only pushgate's rules at the first `up`", { timeout: patience }, () => {
   beforeAll(async () => {
-    if (!engine) return;
     w = await programStack();
     w.ssh.keyed();
     succeeded(await w.stack.up());
@@ -132,12 +119,5 @@ describe("in a zone that held only pushgate's rules at the first `up`", { timeou
     succeeded(await w.stack.up());
     expect([refs(custom), refs(origin)]).toEqual([["office", "late"], ["last"]]);
     expect(w.api.zone.dns_records).toEqual([]);
-  });
-
-  test("destroy then succeeds, changes nothing in the zone and empties the state", async () => {
-    const whole = structuredClone(w.api.zone);
-    succeeded(await w.stack.destroy());
-    expect(w.api.zone).toStrictEqual(whole);
-    expect(await w.stack.resources()).toEqual([]);
   });
 });

@@ -5,11 +5,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect } from "vitest";
 import type { Edge } from "../../infra/config/settings.ts";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
-import { emptyZone, type ZoneState } from "../fakes/cloudflare/zone.ts";
+import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets, stackFile } from "../fixtures.ts";
-import { type Workspace, workspace } from "./engine.ts";
+import { type Run, type Workspace, workspace } from "./engine.ts";
 import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
 
 const withoutSites = {
@@ -19,6 +20,20 @@ const withoutSites = {
 /** The declared hosts with another state, such as absent. */
 export const hostsThatAre = (state: string): object[] =>
   stackFile["pushgate:hosts"].map((host) => ({ ...host, state }));
+
+/** Asserts that a command succeeded. */
+export function succeeded(run: Run): Run {
+  expect(run.stdout).not.toContain("error:");
+  expect(run.code, run.stdout + run.stderr).toBe(0);
+  return run;
+}
+
+/** The steps at Cloudflare, such as "update custom rules rules". */
+export const atCloudflare = ({ steps }: Run): string[] =>
+  steps
+    .filter(({ type }) => type.startsWith("cloudflare:"))
+    .map(({ op, name, changed }) => [op, name, ...changed].join(" "))
+    .sort();
 
 export type ProgramStack = {
   /** First on PATH. A test may put files into it. */
@@ -31,28 +46,21 @@ export type ProgramStack = {
   readonly close: () => Promise<void>;
 };
 
-export type ProgramOptions = {
+type ProgramOptions = {
   /** With the site of the first hook; if left out, without a site. */
   readonly site?: true;
   /** `pushgate:edge`; plan pro if left out. */
   readonly edge?: Pick<Edge, "plan"> & Partial<Edge>;
-  /** Used, not copied; if left out, an empty zone on the declared plan. */
-  readonly zone?: ZoneState;
   /** Token -> permissions. The fake reads it at each request. */
   readonly tokens?: Readonly<Record<string, readonly string[]>>;
   readonly starts?: true;
 };
 
-export async function programStack({
-  site,
-  edge = { plan: "pro" },
-  zone,
-  tokens,
-  starts,
-}: ProgramOptions = {}): Promise<ProgramStack> {
+export async function programStack(options: ProgramOptions = {}): Promise<ProgramStack> {
+  const { site, edge = { plan: "pro" }, tokens, starts } = options;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
   const ssh = fakeSsh(folder);
-  const api = await startApi({ zone: zone ?? emptyZone("example.org", edge.plan), ...(tokens && { tokens }) });
+  const api = await startApi({ zone: emptyZone("example.org", edge.plan), ...(tokens && { tokens }) });
   const stacks: Workspace[] = [];
   const again = async (): Promise<Workspace> => {
     const stack = await workspace({

@@ -3,15 +3,13 @@
  * up`, against the fake Cloudflare and the fake `ssh`. The suites in test/hosts prove what a real host does.
  */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets } from "../fixtures.ts";
-import { findEngine, noEngine, patience, type Run, type Workspace } from "./engine.ts";
+import { patience, type Run, type Workspace } from "./engine.ts";
 import type { FakeSsh } from "./fake-ssh.ts";
 import { type ProgramStack, programStack } from "./program-stack.ts";
-
-const engine = findEngine();
 
 describe("the program", { timeout: patience }, () => {
   let all: ProgramStack;
@@ -20,15 +18,10 @@ describe("the program", { timeout: patience }, () => {
   let stack: Workspace;
 
   beforeAll(async () => {
-    if (!engine) return;
     all = await programStack({ site: true, starts: true });
     ({ api, ssh, stack } = all);
   });
   afterAll(() => all?.close());
-  beforeEach(({ skip }) => {
-    if (!engine) skip(noEngine);
-  });
-
   const notes = ({ diagnostics }: Run): string[] =>
     diagnostics.filter(({ severity }) => severity === "info").map(({ message }) => message);
 

@@ -1,24 +1,18 @@
 /** What the engine itself rejects, and what the user reads: secrets of another stack, another passphrase, an old engine. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { findEngine, noEngine, type Workspace, workspace } from "./engine.ts";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Workspace, workspace } from "./engine.ts";
 import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
 
-const engine = findEngine();
 let all: ProgramStack;
 let stack: Workspace;
 
 beforeAll(async () => {
-  if (!engine) return;
   all = await programStack();
   stack = all.stack;
 });
 afterAll(() => all?.close());
-beforeEach(({ skip }) => {
-  if (!engine) skip(noEngine);
-});
-
 function nothingWasRequested(): void {
   expect(existsSync(all.ssh.log)).toBe(false);
   expect(all.api.requests).toEqual([]);

@@ -1,8 +1,9 @@
 import { defineConfig } from "vitest/config";
 import { keepCompiled } from "./compile-cache.ts";
-import { patience } from "./engine.ts";
+import { findEngine, noEngine, patience } from "./engine.ts";
 
 keepCompiled();
+if (!findEngine()) throw new Error(noEngine);
 
 /** `npm run test:engine`: the whole program under the real engine, against the fake Cloudflare. */
 export default defineConfig({

@@ -5,15 +5,14 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
-import { findEngine, noEngine, type Run, type Workspace, workspace } from "./engine.ts";
+import { type Run, type Workspace, workspace } from "./engine.ts";
 import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
 import { previews, type Row, right } from "./wrong-configurations.ts";
 
-const engine = findEngine();
 const rows = previews.flat();
 let folder: string;
 let api: Api;
@@ -64,7 +63,6 @@ const errors = ({ diagnostics }: Run): string[] =>
 const firstWord = (line: string): string => line.trim().split(" ")[0]!;
 
 beforeAll(async () => {
-  if (!engine) return;
   folder = mkdtempSync(join(tmpdir(), "pushgate-wrong-"));
   ssh = fakeSsh(folder);
   api = await startApi({ zone: emptyZone("example.org", "pro") });
@@ -90,10 +88,6 @@ afterAll(async () => {
   await api?.close();
   if (folder) rmSync(folder, { recursive: true });
 });
-beforeEach(({ skip }) => {
-  if (!engine) skip(noEngine);
-});
-
 const titleOf = ([key, written]: Row): string =>
   `${key}: ${typeof written === "object" ? `secure ${JSON.stringify(written.secret)}` : (written ?? "left out")}`;
 
@@ -121,36 +115,6 @@ test("each preview reports all faults of its rows and no other, before any reque
   expect(api.requests).toEqual([]);
   expect(existsSync(ssh.log)).toBe(false);
   await expect(page.join("\n")).toMatchFileSnapshot("wrong-configurations.txt");
-});
-
-/** `right` with names below another one than the zone. */
-const below = (zone: string, name: string): Readonly<Record<string, unknown>> => ({
-  "pushgate:zone": zone,
-  "pushgate:hosts": right.config["pushgate:hosts"].map((host) => ({ ...host, hostname: `hooks.${name}` })),
-  "pushgate:hooks": right.config["pushgate:hooks"].map((hook) => ({
-    ...hook,
-    site: { ...hook.site, hostname: undefined },
-  })),
-});
-
-test.each([
-  [
-    "a name in a zone as the zone",
-    below("blog.example.org", "blog.example.org"),
-    'pushgate:zone is "blog.example.org", a name in the zone example.org and no zone itself. Run: npx pulumi config set pushgate:zone example.org',
-  ],
-  [
-    "a hostname that no certificate covers",
-    below("example.org", "blog.example.org"),
-    "hooks.blog.example.org has no certificate of the zone: the universal one covers one label below example.org. Use a name such as hooks-blog.example.org, or order an advanced certificate for *.blog.example.org in Cloudflare's dashboard.",
-  ],
-])("what only Cloudflare knows is rejected before a change: %s", async (_, change, fault) => {
-  writeFileSync(stack.stackFile, text);
-  stack.configure(change);
-  const run = await stack.preview();
-  expect(run.code).toBe(1);
-  expect(errors(run)).toEqual([`Cloudflare: 1 fault, nothing was changed:\n  ${fault}`]);
-  expect(api.requests.filter(({ method, path }) => method !== "GET" && !path.includes("dry_run"))).toEqual([]);
 });
 
 test("without a change the configuration is accepted", async () => {

@@ -24,7 +24,6 @@ export type Delivery = {
 export const from = {
   github: "192.30.252.7",
   github6: "2a0a:a440::5",
-  githubAdded: "9.234.98.170",
   stranger: "203.0.113.99",
 } as const;
 

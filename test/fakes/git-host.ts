@@ -41,8 +41,6 @@ export type GitHost = {
   readonly url: (repository: string) => string;
   /** A test changes these while the git host runs. */
   readonly faults: Faults;
-  /** Requests since the start: `looks` for the branches, one a git command; `fetches` for commits, one or more. */
-  readonly counts: { looks: number; fetches: number };
   /** Its API for the results of builds, of every form. */
   readonly status: StatusApi;
   /** Its API for webhooks, of every form. A test says what becomes of its deliveries. */
@@ -76,7 +74,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const caFile = join(folder, "ca.pem");
   const program = backend();
   const faults: Faults = {};
-  const counts = { looks: 0, fetches: 0 };
   const logins: string[] = [];
   const status = new StatusApi();
   const webhooks = new WebhookApi();
@@ -86,8 +83,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (status.isOwn(request)) return status.answer(request, response);
     if (webhooks.isOwn(request)) return webhooks.answer(request, response);
     const { pathname, search } = new URL(request.url ?? "/", "https://localhost");
-    if (pathname.endsWith("/info/refs")) counts.looks++;
-    if (pathname.endsWith("/git-upload-pack") && !(await isLook(request))) counts.fetches++;
     if (request.headers.authorization) logins.push(request.headers.authorization);
     if (faults.delay) await new Promise((resolve) => setTimeout(resolve, faults.delay));
     if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
@@ -101,7 +96,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const { port, open, close } = await listening(folder, answer, addresses, options.port);
 
   return {
-    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, counts, logins, status, webhooks },
+    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, logins, status, webhooks },
     goAway: close,
     comeBack: open,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
@@ -115,15 +110,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** In protocol 2 a request for the branches has the same path as a fetch. The bytes read here go back to the stream. */
-async function isLook(request: IncomingMessage): Promise<boolean> {
-  await new Promise((resolve) => request.once("readable", resolve));
-  const first = request.read() as Buffer | null;
-  if (first === null) return false;
-  request.unshift(first);
-  return first.includes("command=ls-refs");
 }
 
 /** One line of git's protocol of 64 KiB, byte by byte. */

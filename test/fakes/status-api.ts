@@ -4,6 +4,7 @@
  * that are too long, a result without a URL where one is required, a wrong signature.
  */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import { type HttpsServer, startHttpsServer } from "./https-server.ts";
 
@@ -57,19 +58,18 @@ const bearer = ({ authorization }: IncomingHttpHeaders) => /^Bearer (\S+)$/.exec
 const text = (value: unknown): string => String(value ?? "");
 const optional = (value: unknown): string | undefined => (value === undefined ? undefined : String(value));
 
-const bitbucketBody: Pick<Form, "states" | "read"> = {
+const bitbucketForm = (longestKey: number): Pick<Form, "tokenOf" | "states" | "read" | "fault"> => ({
+  tokenOf: bearer,
   states: ["INPROGRESS", "SUCCESSFUL", "FAILED", "STOPPED"],
   read: ({ name, description, url }) => read(name, description, url),
-};
-const bitbucketFault =
-  (longestKey: number) =>
-  ({ key, name, description, url }: Body): Refusal | undefined => {
+  fault({ key, name, description, url }) {
     if (typeof key !== "string" || typeof url !== "string" || !/^https?:\/\//.test(url))
       return refuse(400, "key and url are required");
     if (key.length > longestKey)
       return refuse(400, `key: Ensure this value has at most ${longestKey} characters (it has ${key.length}).`);
     return length(name) > 255 || length(description) > 255 ? refuse(400, "at most 255 characters") : undefined;
-  };
+  },
+});
 
 const read = (name: unknown, description: unknown, url: unknown) => ({
   ...{ context: text(name), description: text(description), url: optional(url) },
@@ -109,20 +109,16 @@ const forms: Readonly<Record<Family, Form>> = {
     read: githubRead,
   },
   bitbucket: {
-    ...bitbucketBody,
+    ...bitbucketForm(40),
     path: /^\/2\.0\/repositories\/([^/]+\/[^/]+)\/commit\/([0-9a-f]+)\/statuses\/build$/,
-    tokenOf: bearer,
     unknownCommit: 404,
     created: 201,
-    fault: bitbucketFault(40),
   },
   "bitbucket-data-center": {
-    ...bitbucketBody,
+    ...bitbucketForm(255),
     path: /^\/rest\/api\/latest\/projects\/([^/]+\/repos\/[^/]+)\/commits\/([0-9a-f]+)\/builds$/,
-    tokenOf: bearer,
     unknownCommit: 404,
     created: 204,
-    fault: bitbucketFault(255),
   },
 };
 
@@ -146,9 +142,7 @@ export class StatusApi {
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.requests += 1;
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const bytes = Buffer.concat(parts);
+    const bytes = await buffer(request);
     const { status, headers = {}, text = "", hangs, trickles } = this.faults;
     if (hangs) return;
     if (trickles) {

@@ -6,6 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { text as textOf } from "node:stream/consumers";
 import type { GitHostName } from "../../service/git-hosts/index.ts";
 import { type Delivery, delivery, pingPayload, pushPayload, sign } from "./deliveries.ts";
 import { type HttpsServer, startHttpsServer } from "./https-server.ts";
@@ -61,16 +62,13 @@ type Family = {
   /** Repository, then what follows it. */
   readonly path: RegExp;
   readonly tokenOf: (headers: IncomingHttpHeaders) => string | undefined;
-  /** The status of the answer to a valid token without the permission. */
-  readonly forbidden: number;
-  readonly needsUserAgent?: true;
-  /** It rejects a second webhook of one URL, and pings each new one by itself. */
-  readonly pingsNew?: true;
+  /** The status of the answer to a valid token without the permission, where it is not 403. */
+  readonly forbidden?: 401;
   /** The method that corrects a webhook. */
   readonly update: "PATCH" | "PUT";
   readonly idOf?: (webhook: StoredWebhook) => string;
   readonly shown: (webhook: StoredWebhook) => object;
-  readonly list: (asked: Asked, all: readonly StoredWebhook[]) => Result;
+  readonly list: (asked: Asked, all: readonly object[]) => Result;
   /** What a body wants of a webhook, or what is wrong with it. */
   readonly wanted: (body: Body, webhook?: StoredWebhook) => Result | Partial<StoredWebhook>;
   readonly correct?: (webhook: StoredWebhook, wanted: Partial<StoredWebhook>) => void;
@@ -82,7 +80,7 @@ type Family = {
     below: readonly string[],
   ) => Result | undefined | Promise<Result | undefined>;
   /** What a delivery of this kind is, signed. */
-  readonly delivery: (webhook: StoredWebhook, kind: string, ids: { delivery: string }) => Delivery;
+  readonly delivery: (webhook: StoredWebhook, kind: string, id: string) => Delivery;
 };
 
 const problem = (status: number, message: string): Result => ({ status, body: { message } });
@@ -94,28 +92,32 @@ const unknownField = (body: Body, ...known: string[]): string | undefined =>
   Object.keys(body).find((name) => !known.includes(name));
 
 const days = 24 * 3_600_000;
-const empty = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
 
 /** Lists, creates and corrects webhooks; the rest is the family's own. */
 async function answerOf(api: WebhookApi, name: FamilyName, asked: Asked): Promise<Result> {
   const family: Family = families[name];
-  const { idOf = ({ id }) => `${id}`, correct = Object.assign } = family;
+  const { idOf = ({ id }) => `${id}`, correct = Object.assign, shown } = family;
   const [repository = "", rest = ""] = asked.parts;
   const [, id, ...below] = rest.split("/");
-  const all = api.of(name, repository);
-  if (id === undefined && asked.method === "GET") return family.list(asked, all);
+  const all = api.webhooks.filter((one) => one.family === name && one.repository === repository);
+  if (id === undefined && asked.method === "GET") return family.list(asked, all.map(shown));
   const webhook = all.find((one) => idOf(one) === id);
   if (id === undefined ? asked.method !== "POST" : webhook === undefined) return problem(404, "Not Found");
   if (id !== undefined && (below.length > 0 || asked.method !== family.update))
     return (await family.more?.(api, asked, webhook!, below)) ?? problem(404, "Not Found");
   const wanted = family.wanted(asked.body, webhook);
   if ("status" in wanted) return wanted;
-  if (webhook !== undefined) correct(webhook, wanted);
-  else if (family.pingsNew && all.some(({ url }) => url === wanted.url))
+  if (webhook !== undefined) {
+    correct(webhook, wanted);
+    return { status: 200, body: shown(webhook) };
+  }
+  // GitHub rejects a second webhook of one URL, and pings each new one by itself.
+  if (name === "github" && all.some(({ url }) => url === wanted.url))
     return problem(422, "Validation Failed: Hook already exists on this repository");
-  const made = webhook ?? api.add(name, repository, { ...empty, ...wanted });
-  if (webhook === undefined && family.pingsNew) void api.send(made, "ping");
-  return { status: webhook === undefined ? 201 : 200, body: family.shown(made) };
+  const usual = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
+  const made = api.add(name, repository, { ...usual, ...wanted });
+  if (name === "github") void api.send(made, "ping");
+  return { status: 201, body: shown(made) };
 }
 
 /** Where a delivery goes: the webhook's URL, taken apart. */
@@ -124,21 +126,19 @@ function target({ url }: StoredWebhook) {
   return { host, path: `${pathname}${search}` };
 }
 
-/** A page by its number; the Link header leads to the next one. */
-function paged<T>({ origin, query, path }: Asked, all: readonly T[], shown: (one: T) => unknown): Result {
-  const [size, page] = [Math.min(Number(query.get("per_page") ?? 20), 100), Number(query.get("page") ?? 1)];
-  const link = `<${origin}${path}?per_page=${size}&page=${page + 1}>; rel="next"`;
-  const body = all.slice((page - 1) * size, page * size).map(shown);
-  return { status: 200, body, ...(all.length > page * size && { headers: { link } }) };
+/** One page by its number, and the number of the next one, if any. */
+function pageOf<T>({ query }: Asked, all: readonly T[], sizeName: string, largest: number) {
+  const [size, page] = [Math.min(Number(query.get(sizeName) ?? 20), largest), Number(query.get("page") ?? 1)];
+  const next = all.length > page * size ? page + 1 : undefined;
+  return { values: all.slice((page - 1) * size, page * size), size, next };
 }
 
-const githubShown = ({ id, active, events, contentType, verifies, url, secret }: StoredWebhook) => ({
-  ...{ type: "Repository", id, name: "web", active, events },
-  config: {
-    ...{ content_type: contentType, insecure_ssl: verifies ? "0" : "1", url },
-    ...(secret !== "" && { secret: "********" }),
-  },
-});
+/** A page whose Link header leads to the next one. */
+function paged(asked: Asked, all: readonly object[]): Result {
+  const { values, size, next } = pageOf(asked, all, "per_page", 100);
+  const link = `<${asked.origin}${asked.path}?per_page=${size}&page=${next}>; rel="next"`;
+  return { status: 200, body: values, ...(next && { headers: { link } }) };
+}
 
 const githubItem = ({ id, delivery, at, redelivery, kind, got }: Attempt) => ({
   ...{ id, guid: delivery, delivered_at: new Date(at).toISOString(), redelivery, duration: 0.27, event: kind },
@@ -154,12 +154,15 @@ const shownHeaders = (headers: Got["headers"]): Record<string, string> =>
 const github: Family = {
   path: /^(?:\/api\/v3)?\/repos\/([^/]+\/[^/]+)\/hooks(\/.*)?$/,
   tokenOf: bearer,
-  forbidden: 403,
-  needsUserAgent: true,
-  pingsNew: true,
   update: "PATCH",
-  shown: githubShown,
-  list: (asked, all) => paged(asked, all, githubShown),
+  shown: ({ id, active, events, contentType, verifies, url, secret }) => ({
+    ...{ id, active, events },
+    config: {
+      ...{ content_type: contentType, insecure_ssl: verifies ? "0" : "1", url },
+      ...(secret !== "" && { secret: "********" }),
+    },
+  }),
+  list: paged,
   wanted(body) {
     const config = objectOf(body.config);
     const field = unknownField(body, "name", "active", "events", "config", "add_events", "remove_events");
@@ -201,17 +204,10 @@ const github: Family = {
     const response = { headers: shownHeaders(got.headers), payload: got.body };
     return { status: 200, body: { ...githubItem(found), url: webhook.url, request, response } };
   },
-  delivery(webhook, kind, { delivery: id }) {
+  delivery(webhook, kind, id) {
     const body = Buffer.from(JSON.stringify(kind === "ping" ? pingPayload() : pushPayload()));
-    const form = webhook.contentType !== "json" && { "content-type": "application/x-www-form-urlencoded" };
     const signature = webhook.secret === "" ? null : sign(body, webhook.secret);
-    return delivery({
-      ...target(webhook),
-      event: kind,
-      body,
-      signature,
-      headers: { "x-github-delivery": id, ...form },
-    });
+    return delivery({ ...target(webhook), event: kind, body, signature, headers: { "x-github-delivery": id } });
   },
 };
 
@@ -230,14 +226,6 @@ const gitlabEvents = [
   ...["merge_requests", "note", "pipeline", "releases", "resource_access_token", "tag_push", "wiki_page"],
 ];
 
-const gitlabShown = ({ id, url, events, verifies, active, secret }: StoredWebhook) => ({
-  ...{ id, url, push_events_branch_filter: "", enable_ssl_verification: verifies },
-  ...Object.fromEntries(gitlabEvents.map((event) => [`${event}_events`, events.includes(event)])),
-  alert_status: active ? "executable" : "disabled",
-  token_present: secret !== "" && !secret.startsWith("whsec_"),
-  signing_token_present: secret.startsWith("whsec_"),
-});
-
 const gitlabItem = ({ id, kind, sent, got }: Attempt) => ({
   ...{ id, trigger: `${kind}_hooks` },
   request_headers: { ...shownHeaders(sent.headers), "X-Gitlab-Token": "[REDACTED]" },
@@ -249,18 +237,18 @@ const gitlabItem = ({ id, kind, sent, got }: Attempt) => ({
 const gitlab: Family = {
   path: /^\/api\/v4\/projects\/([^/]+)\/hooks(\/.*)?$/,
   tokenOf: (headers) => text(headers["private-token"]) || undefined,
-  forbidden: 403,
   update: "PUT",
-  shown: gitlabShown,
-  list: (asked, all) => paged(asked, all, gitlabShown),
+  shown: ({ id, url, events, verifies, active, secret }) => ({
+    ...{ id, url, push_events_branch_filter: "", enable_ssl_verification: verifies },
+    ...Object.fromEntries(gitlabEvents.map((event) => [`${event}_events`, events.includes(event)])),
+    alert_status: active ? "executable" : "disabled",
+    token_present: secret !== "" && !secret.startsWith("whsec_"),
+    signing_token_present: secret.startsWith("whsec_"),
+  }),
+  list: paged,
   wanted(body) {
-    const fields = ["url", "name", "description", "token", "signing_token", "enable_ssl_verification"];
-    const filters = [
-      "push_events_branch_filter",
-      "branch_filter_strategy",
-      "custom_webhook_template",
-      "custom_headers",
-    ];
+    const fields = ["url", "token", "signing_token", "enable_ssl_verification", "push_events_branch_filter"];
+    const filters = ["branch_filter_strategy", "custom_webhook_template", "custom_headers"];
     const field = unknownField(body, ...fields, ...filters, ...gitlabEvents.map((event) => `${event}_events`));
     if (field) return problem(400, `${field} is unknown`);
     if (!/^https?:\/\//.test(text(body.url))) return problem(422, "Invalid url given");
@@ -286,33 +274,26 @@ const gitlab: Family = {
       return got.status >= 200 && got.status < 300 ? problem(201, "201 Created") : problem(422, got.body || "failed");
     }
     const kept = api.attempts(webhook, 7 * days);
-    if (what === "events" && which === undefined && method === "GET") return paged(asked, kept, gitlabItem);
+    if (what === "events" && which === undefined && method === "GET") return paged(asked, kept.map(gitlabItem));
     const found = kept.find(({ id }) => `${id}` === which);
     if (what !== "events" || again !== "resend" || method !== "POST" || !found) return undefined;
     const { got } = await api.send(webhook, found.kind, found);
     return { status: 201, body: { response_status: got.status } };
   },
   // Each attempt has an event of its own, and the key of its delivery.
-  delivery: (webhook, _, { delivery }) =>
-    pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": delivery }),
+  delivery: (webhook, _, id) =>
+    pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": id }),
 };
-
-const giteaShown = ({ id, url, contentType, events, active }: StoredWebhook) => ({
-  ...{ id, type: "gitea", branch_filter: "", config: { content_type: contentType, url }, events, active },
-});
 
 /** Gitea and Forgejo, and Gogs, whose PATCH keeps the former secret and which has no tests. */
 const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
   path: new RegExp(`^/(?:${name}/)api/v1/repos/([^/]+/[^/]+)/hooks(/.*)?$`),
   tokenOf: ({ authorization }) => /^token (\S+)$/.exec(authorization ?? "")?.[1],
-  forbidden: 403,
   update: "PATCH",
-  shown: giteaShown,
-  list({ query }, all) {
-    const [size, page] = [Math.min(Number(query.get("limit") ?? 30), 50), Number(query.get("page") ?? 1)];
-    const shown = name === "gogs" ? all : all.slice((page - 1) * size, page * size);
-    return { status: 200, body: shown.map(giteaShown) };
-  },
+  shown: ({ id, url, contentType, events, active }) => ({
+    ...{ id, type: name, branch_filter: "", config: { content_type: contentType, url }, events, active },
+  }),
+  list: (asked, all) => ({ status: 200, body: name === "gogs" ? all : pageOf(asked, all, "limit", 50).values }),
   wanted(body, webhook) {
     const { url, content_type: type, secret } = objectOf(body.config);
     const fields = ["config", "events", "active", "branch_filter", "authorization_header"];
@@ -336,26 +317,21 @@ const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
     else return undefined;
     return { status: 204 };
   },
-  delivery: (webhook, _, { delivery: id }) => pushOf(name, webhook, { "x-github-delivery": id }),
-});
-
-const bitbucketShown = ({ id, url, events, active, secret, verifies }: StoredWebhook) => ({
-  ...{ uuid: `{${id}}`, url, description: "pushgate", active, events },
-  ...{ secret_set: secret !== "", skip_cert_verification: !verifies },
+  delivery: (webhook, _, id) => pushOf(name, webhook, { "x-github-delivery": id }),
 });
 
 const bitbucket: Family = {
   path: /^\/2\.0\/repositories\/([^/]+\/[^/]+)\/hooks(\/.*)?$/,
   tokenOf: bearer,
-  forbidden: 403,
   update: "PUT",
   idOf: ({ id }) => `{${id}}`,
-  shown: bitbucketShown,
-  list({ query, path }, all) {
-    const [size, page] = [Math.min(Number(query.get("pagelen") ?? 10), 100), Number(query.get("page") ?? 1)];
-    const values = all.slice((page - 1) * size, page * size).map(bitbucketShown);
-    const next = `https://api.bitbucket.org${path}?pagelen=${size}&page=${page + 1}`;
-    return { status: 200, body: { values, page, pagelen: size, ...(all.length > page * size && { next }) } };
+  shown: ({ id, url, events, active, secret, verifies }) => ({
+    ...{ uuid: `{${id}}`, url, active, events, secret_set: secret !== "", skip_cert_verification: !verifies },
+  }),
+  list(asked, all) {
+    const { values, size, next } = pageOf(asked, all, "pagelen", 100);
+    const link = `https://api.bitbucket.org${asked.path}?pagelen=${size}&page=${next}`;
+    return { status: 200, body: { values, ...(next && { next: link }) } };
   },
   wanted(body) {
     const field = unknownField(body, "description", "url", "active", "secret", "events", "skip_cert_verification");
@@ -368,24 +344,22 @@ const bitbucket: Family = {
       ...(body.secret !== undefined && { secret: text(body.secret) }),
     };
   },
-  delivery: (webhook, _, { delivery: id }) => pushOf("bitbucket", webhook, { "x-request-uuid": id }),
+  delivery: (webhook, _, id) => pushOf("bitbucket", webhook, { "x-request-uuid": id }),
 };
-
-const dataCenterShown = ({ id, url, events, active, secret, verifies }: StoredWebhook) => ({
-  ...{ id, name: "pushgate", events, url, active, sslVerificationRequired: verifies },
-  configuration: { ...(secret !== "" && { secret }), createdBy: "bitbucket" },
-});
 
 const dataCenter: Family = {
   path: /^\/rest\/api\/latest\/projects\/([^/]+\/repos\/[^/]+)\/webhooks(\/.*)?$/,
   tokenOf: bearer,
   forbidden: 401,
   update: "PUT",
-  shown: dataCenterShown,
+  shown: ({ id, url, events, active, secret, verifies }) => ({
+    ...{ id, events, url, active, sslVerificationRequired: verifies },
+    configuration: { ...(secret !== "" && { secret }), createdBy: "bitbucket" },
+  }),
   list({ query }, all) {
     const [limit, start] = [Number(query.get("limit") ?? 25), Number(query.get("start") ?? 0)];
     const isLastPage = all.length <= start + limit;
-    const values = all.slice(start, start + limit).map(dataCenterShown);
+    const values = all.slice(start, start + limit);
     return { status: 200, body: { values, isLastPage, nextPageStart: isLastPage ? null : start + limit } };
   },
   wanted(body) {
@@ -397,7 +371,7 @@ const dataCenter: Family = {
       ...{ verifies: body.sslVerificationRequired !== false, secret: text(objectOf(body.configuration).secret) },
     };
   },
-  delivery: (webhook, _, { delivery: id }) => pushOf("bitbucket-data-center", webhook, { "x-request-id": id }),
+  delivery: (webhook, _, id) => pushOf("bitbucket-data-center", webhook, { "x-request-id": id }),
 };
 
 const families = {
@@ -434,10 +408,6 @@ export class WebhookApi {
   readonly isOwn = ({ url = "/" }: IncomingMessage): boolean =>
     Object.values(families).some(({ path }) => path.test(new URL(url, "https://localhost").pathname));
 
-  of(family: FamilyName, repository: string): StoredWebhook[] {
-    return this.webhooks.filter((one) => one.family === family && one.repository === repository);
-  }
-
   add(family: FamilyName, repository: string, wanted: Omit<StoredWebhook, "id" | "family" | "repository">) {
     const made: StoredWebhook = { ...wanted, id: ++this.ids, family, repository };
     this.webhooks.push(made);
@@ -457,31 +427,24 @@ export class WebhookApi {
     return sending;
   }
 
-  /** As after a push: delivers to each webhook of the repository that wants it. */
+  /** As after a push: delivers to each webhook of the repository that is active. */
   async push(repository = "example/site"): Promise<Attempt[]> {
     const wants = this.webhooks.filter((one) => one.repository === repository && one.active);
-    return Promise.all(
-      wants
-        .filter(({ events }) => events.some((event) => /push|refs_changed/.test(event)))
-        .map((one) => this.send(one, "push")),
-    );
+    return Promise.all(wants.map((one) => this.send(one, "push")));
   }
 
   private async attempt(webhook: StoredWebhook, kind: string, former?: Attempt): Promise<Attempt> {
     const id = ++this.ids;
-    const ids = { delivery: former?.delivery ?? randomUUID() };
-    const sent = families[webhook.family].delivery(webhook, kind, ids);
-    const at = Date.now();
-    const got = await this.deliver(sent);
-    const attempt = { ...ids, id, webhook: webhook.id, kind, redelivery: former !== undefined, at, sent, got };
+    const delivery = former?.delivery ?? randomUUID();
+    const sent = families[webhook.family].delivery(webhook, kind, delivery);
+    const about = { id, webhook: webhook.id, delivery, kind, redelivery: former !== undefined, at: Date.now(), sent };
+    const attempt = { ...about, got: await this.deliver(sent) };
     this.log.push(attempt);
     return attempt;
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const parts: Buffer[] = [];
-    for await (const part of request) parts.push(part as Buffer);
-    const { status, body, headers } = await this.result(request, Buffer.concat(parts).toString());
+    const { status, body, headers } = await this.result(request, await textOf(request));
     response
       .writeHead(status, { "content-type": "application/json", ...headers })
       .end(body === undefined ? "" : JSON.stringify(body));
@@ -494,10 +457,9 @@ export class WebhookApi {
     const found = (Object.entries(families) as [FamilyName, Family][]).find(([, { path }]) => path.test(pathname));
     if (found === undefined) return problem(404, "Not Found");
     const [name, family] = found;
-    if (family.needsUserAgent && !headers["user-agent"])
-      return problem(403, "Request forbidden by administrative rules.");
+    if (name === "github" && !headers["user-agent"]) return problem(403, "Request forbidden by administrative rules.");
     const token = family.tokenOf(headers);
-    if (token === this.reader) return problem(family.forbidden, "Resource not accessible by this token");
+    if (token === this.reader) return problem(family.forbidden ?? 403, "Resource not accessible by this token");
     if (token !== this.token) return problem(401, "Bad credentials");
     if (this.limit !== undefined && this.limit.left-- <= 0) return this.limited(this.limit.for);
     if (bytes !== "" && headers["content-type"] !== "application/json") return problem(415, "not JSON");

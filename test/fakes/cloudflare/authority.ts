@@ -17,7 +17,7 @@ export type Authority = {
   /** PEM: what a program needs to trust it. */
   readonly certificate: string;
   /** A key and a certificate for these names, or for a client if there are none. */
-  readonly issue: (commonName: string, names?: readonly string[], days?: number) => Promise<Pair>;
+  readonly issue: (commonName: string, names?: readonly string[]) => Promise<Pair>;
   /** Signs the request's public key, and nothing else of it: names and validity are the caller's. Throws on a bad CSR. */
   readonly sign: (csr: string, names: readonly string[], days: number) => Promise<string>;
   readonly close: () => Promise<void>;
@@ -44,30 +44,19 @@ export async function openAuthority(folder: string): Promise<Authority> {
     const usage = names.length > 0 ? "serverAuth" : "clientAuth";
     const alternative = names.length > 0 ? `subjectAltName=${names.map((one) => `DNS:${one}`).join(",")}\n` : "";
     await writeFile(path(`${serial}.csr`), csr);
-    await writeFile(
-      path(`${serial}.ext`),
-      `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=${usage}\n${alternative}`,
-    );
+    const extensions = `basicConstraints=critical,CA:FALSE\nextendedKeyUsage=${usage}\n${alternative}`;
+    await writeFile(path(`${serial}.ext`), extensions);
     const files = ["-in", path(`${serial}.csr`), "-extfile", path(`${serial}.ext`), "-out", path(`${serial}.pem`)];
     const from = ["-CA", path("ca.pem"), "-CAkey", path("ca.key"), "-set_serial", `0x${serial}`, "-days", `${days}`];
     await openssl("x509", "-req", ...files, ...from);
     return readFile(path(`${serial}.pem`), "utf8");
   }
 
-  async function issue(commonName: string, names: readonly string[] = [], days = 90): Promise<Pair> {
+  async function issue(commonName: string, names: readonly string[] = []): Promise<Pair> {
     const file = randomBytes(8).toString("hex");
-    await openssl(
-      "req",
-      "-new",
-      ...newKey,
-      "-subj",
-      `/CN=${commonName}`,
-      "-keyout",
-      path(`${file}.key`),
-      "-out",
-      path(file),
-    );
-    const signed = await sign(await readFile(path(file), "utf8"), names, days);
+    const out = ["-keyout", path(`${file}.key`), "-out", path(file)];
+    await openssl("req", "-new", ...newKey, "-subj", `/CN=${commonName}`, ...out);
+    const signed = await sign(await readFile(path(file), "utf8"), names, 90);
     return { certificate: signed, key: await readFile(path(`${file}.key`), "utf8") };
   }
 

@@ -4,42 +4,36 @@
  * fills in and sends.
  */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { example, stackConfig } from "../../fixtures.ts";
 import { evaluate } from "../../infra/evaluate.ts";
 import { type Api, apiToken, startApi } from "../cloudflare/api.ts";
-import { type Authority, createAuthority } from "../cloudflare/authority.ts";
+import { createAuthority } from "../cloudflare/authority.ts";
 import { emptyZone, type ZoneState } from "../cloudflare/zone.ts";
 import { configFaults, configureApi } from "./cloudflare-api.ts";
 import { kinds } from "./cloudflare-kinds.ts";
 import { resource } from "./cloudflare-resource.ts";
-import type { Context, Difference, Props } from "./provider.ts";
+import type { Context, Props } from "./provider.ts";
 
-const page = readFileSync(
-  new URL("../../../docs/decisions/022-what-a-refresh-does-not-see.md", import.meta.url),
-  "utf8",
-);
+const decision = new URL("../../../docs/decisions/022-what-a-refresh-does-not-see.md", import.meta.url);
+const page = readFileSync(decision, "utf8");
 type Row = readonly [resource: string, property: string, refresh: string, instead: string];
 const rows = [...page.matchAll(/^\| (\w+) \| (\w+) \| (seen|restored|identity|ignored) \| ?(.*?) ?\|$/gm)].map(
   ([, ...row]) => row as unknown as Row,
 );
-const isRow = (row: Row, type: string, property: string) => row[0] === type && row[1] === property;
-
-const token = (type: string) => Object.keys(kinds).find((one) => one.endsWith(`:${type}`))!;
+const kindOf = (type: string) => Object.entries(kinds).find(([token]) => token.endsWith(`:${type}`))![1];
 const hostname = "hooks.example.org";
+const csr = readFileSync(new URL("request.pem", import.meta.url), "utf8");
 const context: Context = { preview: false, name: "", urn: "", log: async () => undefined };
 
 let api: Api;
-let authority: Authority;
 let inputs: Record<string, Props>;
-beforeAll(async () => {
-  authority = await createAuthority("stack CA");
-});
+const authority = await createAuthority("stack CA");
 afterAll(() => authority.close());
 beforeEach(async () => {
   await api?.close();
-  api = await startApi({ zone: emptyZone("example.org", "free") });
+  api = await startApi({ zone: emptyZone("example.org", "free"), authority });
   configureApi({ apiToken, baseUrl: api.url });
   const zoneId = api.zone.id;
   const { certificate, key } = await authority.issue("pushgate");
@@ -48,64 +42,60 @@ beforeEach(async () => {
     AuthenticatedOriginPullsHostnameCertificate: { zoneId, certificate, privateKey: key },
     BotManagement: { zoneId, fightMode: false, enableJs: true, isRobotsTxtManaged: false },
     DnsRecord: { zoneId, name: hostname, type: "A", content: "203.0.113.10", proxied: true, ttl: 1 },
-    OriginCaCertificate: {
-      ...{ csr: readFileSync(new URL("request.pem", import.meta.url), "utf8") },
-      ...{ hostnames: [hostname], requestType: "origin-ecc" },
-    },
+    OriginCaCertificate: { csr, hostnames: [hostname], requestType: "origin-ecc" },
     Ruleset: {
-      zoneId,
-      kind: "zone",
-      phase: "http_request_firewall_custom",
-      name: "default",
-      description: "",
+      ...{ zoneId, kind: "zone", phase: "http_request_firewall_custom", name: "default", description: "" },
       rules: rulesOf(example).custom,
     },
   };
 });
 afterAll(() => api?.close());
 
-/** Creates the object, changes the live one, and returns what a refresh and a diff then find. */
+/** Creates the object, changes the live one, and returns what a refresh and a diff then find changed. */
 async function afterwards(type: string, change: (zone: ZoneState) => unknown, given = inputs[type]!) {
-  const kind = resource(kinds[token(type)]!);
+  const kind = resource(kindOf(type));
   if (type === "AuthenticatedOriginPulls") {
-    const { id } = await resource(kinds[token("AuthenticatedOriginPullsHostnameCertificate")]!).create(
-      inputs.AuthenticatedOriginPullsHostnameCertificate!,
-      context,
-    );
+    const certificate = inputs.AuthenticatedOriginPullsHostnameCertificate!;
+    const { id } = await resource(kindOf("AuthenticatedOriginPullsHostnameCertificate")).create(certificate, context);
     given = { ...given, configs: [{ hostname, certId: id, enabled: true }] };
   }
   const made = await kind.create(given, context);
   await change(api.zone);
   const live = await kind.read!(made.id, { inputs: given, outputs: made.outputs });
-  if (live === undefined) return undefined;
-  return kind.diff({ inputs: live.inputs, outputs: live.outputs }, given, context) as Difference;
+  const { changed } = await kind.diff({ inputs: live!.inputs, outputs: live!.outputs }, given, context);
+  return changed;
 }
 
+/** The live object of each kind. */
+const live: Readonly<Record<string, (zone: ZoneState) => object>> = {
+  AuthenticatedOriginPulls: (zone) => zone.origin_pulls.hostnames[0]!,
+  AuthenticatedOriginPullsHostnameCertificate: (zone) => zone.origin_pulls.hostname_certificates[0]!,
+  BotManagement: (zone) => zone.bot_management,
+  DnsRecord: (zone) => zone.dns_records[0]!,
+  OriginCaCertificate: (zone) => zone.origin_certificates[0]!,
+  Ruleset: (zone) => zone.rulesets[0]!,
+};
+const ruleThat = (zone: ZoneState, skips: boolean) =>
+  zone.rulesets[0]!.rules.find(({ action }) => (action === "skip") === skips)!;
+
 /** A manual change of each property whose row says that it is seen or not. */
-const changes: Readonly<Record<string, (zone: ZoneState) => unknown>> = {
-  "AuthenticatedOriginPulls configs": (zone) =>
-    Object.assign(zone.origin_pulls.hostnames[0]!, { enabled: false, cert_id: "another" }),
-  "AuthenticatedOriginPullsHostnameCertificate certificate": (zone) => {
-    zone.origin_pulls.hostname_certificates[0]!.certificate = "another";
-  },
-  "AuthenticatedOriginPullsHostnameCertificate privateKey": (zone) => {
-    zone.origin_pulls.hostname_certificates[0]!.private_key = "another";
-  },
-  "BotManagement fightMode": (zone) => Object.assign(zone.bot_management, { fight_mode: true }),
-  "BotManagement enableJs": (zone) => Object.assign(zone.bot_management, { enable_js: false }),
-  "BotManagement isRobotsTxtManaged": (zone) => Object.assign(zone.bot_management, { is_robots_txt_managed: true }),
-  "DnsRecord name": (zone) => Object.assign(zone.dns_records[0]!, { name: "other.example.org" }),
-  "DnsRecord content": (zone) => Object.assign(zone.dns_records[0]!, { content: "198.51.100.7" }),
-  "DnsRecord proxied": (zone) => Object.assign(zone.dns_records[0]!, { proxied: false }),
-  "DnsRecord ttl": (zone) => Object.assign(zone.dns_records[0]!, { ttl: 300 }),
-  "OriginCaCertificate csr": (zone) => Object.assign(zone.origin_certificates[0]!, { csr: "another" }),
-  "OriginCaCertificate hostnames": (zone) =>
-    Object.assign(zone.origin_certificates[0]!, { hostnames: ["a.example.org"] }),
-  "OriginCaCertificate requestType": (zone) =>
-    Object.assign(zone.origin_certificates[0]!, { request_type: "origin-rsa" }),
-  "Ruleset name": (zone) => Object.assign(zone.rulesets[0]!, { name: "other" }),
-  "Ruleset description": (zone) => Object.assign(zone.rulesets[0]!, { description: "other" }),
-  "Ruleset rules": (zone) => Object.assign(zone.rulesets[0]!.rules[0]!, { enabled: false }),
+const changes: Readonly<Record<string, object>> = {
+  "AuthenticatedOriginPulls configs": { enabled: false, cert_id: "another" },
+  "AuthenticatedOriginPullsHostnameCertificate certificate": { certificate: "another" },
+  "AuthenticatedOriginPullsHostnameCertificate privateKey": { private_key: "another" },
+  "BotManagement fightMode": { fight_mode: true },
+  "BotManagement enableJs": { enable_js: false },
+  "BotManagement isRobotsTxtManaged": { is_robots_txt_managed: true },
+  "DnsRecord name": { name: "other.example.org" },
+  "DnsRecord content": { content: "198.51.100.7" },
+  "DnsRecord proxied": { proxied: false },
+  "DnsRecord ttl": { ttl: 300 },
+  "OriginCaCertificate csr": { csr: "another" },
+  "OriginCaCertificate hostnames": { hostnames: ["a.example.org"] },
+  "OriginCaCertificate requestType": { request_type: "origin-rsa" },
+  "Ruleset name": { name: "other" },
+  "Ruleset description": { description: "other" },
+  "Ruleset rules": { rules: [] },
 };
 
 test("every property that the program declares has one row", async () => {
@@ -124,15 +114,8 @@ test("every property that the program declares has one row", async () => {
 describe("a manual change at Cloudflare", () => {
   const judged = rows.filter(([, , refresh]) => ["seen", "restored"].includes(refresh));
   test.each(judged)("of %s %s is %s by a refresh", async (type, property, refresh) => {
-    const found = await afterwards(type, changes[`${type} ${property}`]!);
-    expect(found!.changed).toEqual(refresh === "seen" ? [property] : []);
-  });
-  test("each change belongs to a row", () => {
-    for (const name of Object.keys(changes))
-      expect(
-        judged.some((row) => isRow(row, name.split(" ")[0]!, name.split(" ")[1]!)),
-        name,
-      ).toBe(true);
+    const change = (zone: ZoneState) => Object.assign(live[type]!(zone), changes[`${type} ${property}`]);
+    expect(await afterwards(type, change)).toEqual(refresh === "seen" ? [property] : []);
   });
   /** What the program does not declare, by the second table of the page. */
   const undeclared = [
@@ -145,45 +128,43 @@ describe("a manual change at Cloudflare", () => {
     "DnsRecord tags": (zone) => Object.assign(zone.dns_records[0]!, { tags: ["a"] }),
     "DnsRecord comment": (zone) => Object.assign(zone.dns_records[0]!, { comment: "manual" }),
     "Ruleset rules[].logging of a rule that is no skip": (zone) =>
-      Object.assign(zone.rulesets[0]!.rules.find(({ action }) => action !== "skip")!, { logging: { enabled: true } }),
+      Object.assign(ruleThat(zone, false), { logging: { enabled: true } }),
   };
   test.each(undeclared)("of %s, which is not declared, is %s", async (name, refresh) => {
     const found = await afterwards(name.split(" ")[0]!, undeclaredChanges[name]!);
-    expect(found!.changed.length > 0).toBe(refresh === "seen");
+    expect(found.length > 0).toBe(refresh === "seen");
   });
   test("each of these changes belongs to a row", () => {
+    expect(judged.map(([type, property]) => `${type} ${property}`).sort()).toEqual(Object.keys(changes).sort());
     expect(undeclared.map(([name]) => name).sort()).toEqual(Object.keys(undeclaredChanges).sort());
   });
-  test.each<[property: string, rule: "skip" | "block", change: object]>([
-    ["enabled", "block", { enabled: false }],
-    ["action", "block", { action: "log" }],
-    ["expression", "block", { expression: "true" }],
-    ["description", "block", { description: "another" }],
-    ["ref", "block", { ref: "another" }],
-    ["action_parameters", "block", { action_parameters: { response: { status_code: 404 } } }],
-    ["expression", "skip", { expression: "true" }],
-    ["logging", "skip", { logging: { enabled: false } }],
-    ["action_parameters", "skip", { action_parameters: { ruleset: "current" } }],
-  ])("of %s of a rule that is a %s is seen", async (_, rule, change) => {
-    const found = await afterwards("Ruleset", (zone) =>
-      Object.assign(zone.rulesets[0]!.rules.find(({ action }) => action === rule)!, change),
-    );
-    expect(found!.changed).toEqual(["rules"]);
+  test.each<["skip" | "block", object]>([
+    ["block", { enabled: false }],
+    ["block", { action: "log" }],
+    ["block", { expression: "true" }],
+    ["block", { description: "another" }],
+    ["block", { ref: "another" }],
+    ["block", { action_parameters: { response: { status_code: 404 } } }],
+    ["skip", { logging: { enabled: false } }],
+    ["skip", { action_parameters: { ruleset: "current" } }],
+  ])("of a rule that is a %s is seen: %j", async (rule, change) => {
+    const found = await afterwards("Ruleset", (zone) => Object.assign(ruleThat(zone, rule === "skip"), change));
+    expect(found).toEqual(["rules"]);
   });
   test("of a client certificate that was removed: Cloudflare goes on to return it as deleted, so it stays in the state", async () => {
     const found = await afterwards("AuthenticatedOriginPulls", async (zone) => {
       const [pull] = zone.origin_pulls.hostnames;
-      await kinds[token("AuthenticatedOriginPulls")]!.delete!(hostname, { zoneId: zone.id, certId: pull!.cert_id });
+      await kindOf("AuthenticatedOriginPulls").delete!(hostname, { zoneId: zone.id, certId: pull!.cert_id });
       expect(zone.origin_pulls.hostnames).toEqual([]);
     });
-    expect(found!.changed).toEqual([]);
+    expect(found).toEqual([]);
   });
 });
 
 describe("the fake plugin shows a difference for", () => {
   const differing = async (type: string, given: Props) => {
     api.zone.rulesets = [];
-    return (await afterwards(type, () => undefined, given))!.changed;
+    return afterwards(type, () => undefined, given);
   };
   const rule = { ref: "a", action: "block", expression: "ssl", enabled: true, description: "" };
   const ruleset = (change: object) => ({ ...inputs.Ruleset!, rules: [{ ...rule, ...change }] });
@@ -210,7 +191,7 @@ describe("the fake plugin shows a difference for", () => {
     expect(api.zone.bot_management.is_robots_txt_managed).toBe(false);
   });
   test("a record of another type, for which the engine has to replace the record", async () => {
-    const kind = resource(kinds[token("DnsRecord")]!);
+    const kind = resource(kindOf("DnsRecord"));
     const made = await kind.create(inputs.DnsRecord!, context);
     const wanted = { ...inputs.DnsRecord!, type: "AAAA", content: "2001:db8::10" };
     const found = await kind.diff({ inputs: inputs.DnsRecord!, outputs: made.outputs }, wanted, context);
@@ -225,7 +206,7 @@ describe("what an update computes anew is listed as changed, and unknown in its 
     ["BotManagement", { fightMode: true }, ["aiBotsProtection", "usingLatestModel"]],
     ["AuthenticatedOriginPulls", { configs: [] }, ["certId", "enabled", "status"]],
   ])("%s", async (type, change, computed) => {
-    const kind = resource(kinds[token(type)]!);
+    const kind = resource(kindOf(type));
     const old = {
       inputs: inputs[type]!,
       outputs: { ...inputs[type]!, version: "1", modifiedOn: "x", proxiable: true },
@@ -240,16 +221,14 @@ describe("what an update computes anew is listed as changed, and unknown in its 
 
 test("the fake plugin sends empty parameters and an empty description for a rule that has none", async () => {
   const rules = [{ ref: "a", action: "managed_challenge", expression: "ssl" }];
-  await resource(kinds[token("Ruleset")]!).create({ ...inputs.Ruleset!, rules }, context);
+  await resource(kindOf("Ruleset")).create({ ...inputs.Ruleset!, rules }, context);
   expect(api.requests.at(-1)?.body.rules).toEqual([{ ...rules[0], action_parameters: {}, description: "" }]);
 });
 
 test.each([
   ["", ["apiToken"]],
   ["too-short", []],
-  ["a".repeat(200), []],
   ["with a blank", ["apiToken"]],
-  ["ümlaut", ["apiToken"]],
 ])("a token is checked for its characters, and not for its length unless it is empty: %j", (apiToken, faults) => {
   expect(configFaults({ apiToken }).map(({ property }) => property)).toEqual(faults);
 });
@@ -257,13 +236,13 @@ test.each([
 test.each([[[]], [[{ hostname }, { hostname: "a.example.org" }]]])(
   "configs %j is no single hostname",
   async (configs) => {
-    const kind = kinds[token("AuthenticatedOriginPulls")]!;
+    const kind = kindOf("AuthenticatedOriginPulls");
     await expect(kind.create({ ...inputs.AuthenticatedOriginPulls!, configs })).rejects.toThrow("exactly one hostname");
   },
 );
 
 test("an import of a ruleset names 32 hexadecimal digits", () => {
-  const { importId } = kinds[token("Ruleset")]!;
+  const { importId } = kindOf("Ruleset");
   expect(importId.test(`zones/z/${"a".repeat(32)}`)).toBe(true);
   expect(importId.test(`zones/z/${"http_request_origin".padEnd(32, "0")}`)).toBe(false);
 });

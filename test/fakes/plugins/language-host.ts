@@ -4,9 +4,8 @@
  * "unimplemented".
  */
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { join } from "node:path";
 import type { RunRequest } from "@pulumi/pulumi/proto/language_pb.js";
 import { type End, serveLanguage } from "./language.ts";
 
@@ -16,17 +15,6 @@ const alreadyReported = 32;
 /** The runner in the program's own copy of @pulumi/pulumi. */
 const runner = (folder: string): string =>
   createRequire(join(folder, "index.js")).resolve("@pulumi/pulumi/cmd/run/index.js");
-
-/** PATH with the program's own `node` first, as npm exec has it: the next one may be too old. */
-function pathFor(folder: string): string {
-  const bins: string[] = [];
-  for (let at = resolve(folder); ; at = dirname(at)) {
-    const bin = join(at, "node_modules", ".bin");
-    if (existsSync(bin)) bins.push(bin);
-    if (dirname(at) === at) break;
-  }
-  return [...bins, process.env.PATH ?? ""].join(delimiter);
-}
 
 async function run(request: RunRequest, engine: string): Promise<End> {
   const info = request.getInfo();
@@ -47,20 +35,13 @@ async function run(request: RunRequest, engine: string): Promise<End> {
 
   const env = {
     ...process.env,
-    PATH: pathFor(folder),
     PULUMI_CONFIG: JSON.stringify(Object.fromEntries(request.getConfigMap().toObject())),
     PULUMI_CONFIG_SECRET_KEYS: JSON.stringify(request.getConfigsecretkeysList()),
   };
   const { nodeargs = "" } = (info?.getOptions()?.toJavaScript() ?? {}) as { nodeargs?: string };
-  const child = spawn(
-    "node",
-    [...nodeargs.split(" ").filter(Boolean), runner(folder), ...flags, entry, ...request.getArgsList()],
-    {
-      cwd: request.getPwd(),
-      env,
-      stdio: ["ignore", "inherit", "inherit"],
-    },
-  );
+  const args = [...nodeargs.split(" ").filter(Boolean), runner(folder), ...flags, entry];
+  // npm exec has put the program's own `node` first on PATH.
+  const child = spawn("node", args, { cwd: request.getPwd(), env, stdio: ["ignore", "inherit", "inherit"] });
   const ended = await new Promise<number | string>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (code, signal) => resolve(code ?? signal ?? "unknown"));
