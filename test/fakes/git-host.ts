@@ -21,8 +21,6 @@ export type Faults = {
   status?: number;
   /** Milliseconds before each answer. */
   delay?: number;
-  /** A fetch gets the head of an answer, and then nothing more. */
-  stalls?: boolean;
   /** A fetch gets 20 bytes a second, without end. */
   trickles?: boolean;
   /** Every answer redirects to this address. */
@@ -88,7 +86,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
-    if (faults.stalls && request.method === "POST") return void response.writeHead(200).flushHeaders();
     if (faults.trickles && request.method === "POST") return trickle(response);
     cgi(program, folder, { pathname, query: search.slice(1) }, request, response);
   }

@@ -5,9 +5,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import * as v from "valibot";
-import { applyScript, probeScript } from "../../infra/apply/manifest.ts";
-import { type Reconciled, reconcile } from "../../infra/apply/reconcile.ts";
-import { parseProbe } from "../../infra/apply/report.ts";
+import { applyScript } from "../../infra/apply/manifest.ts";
 import { settled } from "../../infra/config/derived.ts";
 import { shape } from "../../infra/config/schema.ts";
 import type { Credentials, Settings } from "../../infra/config/settings.ts";
@@ -72,14 +70,5 @@ export class DirectApply {
     const bytes = readFileSync(fileURLToPath(new URL(`../../infra/${file}`, import.meta.url)), "utf8");
     const target = `${paths.incoming}/${sha256}.cjs`;
     await this.host.inside(`mkdir -p ${paths.incoming} && cat >${target}`, { stdin: bytes });
-  }
-
-  /** The verdict of a preview on each of these layers. */
-  async probe(settings: Settings, names: readonly LayerName[]): Promise<Record<string, Reconciled>> {
-    const { layers } = await this.layers(settings);
-    const probed = names.map((name) => layers[name]);
-    const { stdout } = await this.host.inside("sh -s", { stdin: probeScript(probed), timeout: 60_000 });
-    const report = parseProbe(stdout, names as string[]);
-    return Object.fromEntries(probed.map((layer) => [layer.name, reconcile(layer, report.layers[layer.name]!)]));
   }
 }

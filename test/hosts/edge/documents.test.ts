@@ -37,7 +37,7 @@ async function boot(name: string, variant: "bare" | "packages"): Promise<void> {
   const host = await bootHost({ name, release, variant });
   hosts.set(name, host);
   await git.introduce(host);
-  await prepareContent(host, ["site"]);
+  await prepareContent(host);
 }
 const web1 = () => hosts.get("web1")!;
 

@@ -3,7 +3,7 @@
  * knows, https with a certificate that the host trusts, and ssh with a read-only deploy key. Both serve the same
  * repositories.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
@@ -21,18 +21,10 @@ export type GitServer = GitHost & {
     readonly url: (repository: string) => string;
     /** The private key, for the host; the server grants its public key read access. */
     readonly deployKey: string;
-    /** A key the server has never seen. */
-    readonly strangersKey: string;
     /** The server's line for known_hosts. */
     readonly knownHosts: string;
     /** The commands that clients sent with the deploy key, one per line. */
     readonly commands: () => string[];
-    /** true removes the deploy key from the repository's settings, false restores it. */
-    readonly rejectKey: (rejected: boolean) => void;
-    /** true restarts sshd with another host key, as an impostor at this address would have; false restores it. */
-    readonly impersonate: (impostor: boolean) => Promise<void>;
-    readonly goAway: () => Promise<void>;
-    readonly comeBack: () => Promise<void>;
   };
   /** Makes a host use this server's resolver and trust its certificate authority. */
   readonly introduce: (host: Host) => Promise<void>;
@@ -74,8 +66,7 @@ exit 1
 
 async function withSsh(https: GitHost, addresses: readonly string[], resolver: Resolver) {
   const at = (name: string) => join(https.folder, name);
-  const keys = ["host", "impostor", "deploy", "stranger"];
-  for (const name of keys.filter((name) => !existsSync(at(`key-${name}`))))
+  for (const name of ["host", "deploy"].filter((name) => !existsSync(at(`key-${name}`))))
     await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", at(`key-${name}`)]);
   writeFileSync(at("read-only"), readOnly(https.folder));
   chmodSync(at("read-only"), 0o755);
@@ -85,9 +76,8 @@ async function withSsh(https: GitHost, addresses: readonly string[], resolver: R
   // sshd needs this folder for processes before authentication; the lab's /run is empty.
   mkdirSync("/run/sshd", { recursive: true });
   const allow = `restrict,command="${at("read-only")}" ${readFileSync(at("key-deploy.pub"), "utf8")}`;
-  const rejectKey = (rejected: boolean) => writeFileSync(at("authorized_keys"), rejected ? "" : allow);
-  rejectKey(false);
-  const config = (key: string) => `${addresses.map((one) => `ListenAddress ${one}\n`).join("")}HostKey ${at(key)}
+  writeFileSync(at("authorized_keys"), allow);
+  const config = `${addresses.map((one) => `ListenAddress ${one}\n`).join("")}HostKey ${at("key-host")}
 AuthorizedKeysFile ${at("authorized_keys")}
 AuthenticationMethods publickey
 AcceptEnv GIT_PROTOCOL
@@ -95,32 +85,15 @@ StrictModes no
 UsePAM no
 PidFile none
 `;
-  let daemon: ChildProcess | undefined;
-  async function goAway(): Promise<void> {
-    if (daemon === undefined) return;
-    const ended = new Promise((resolve) => daemon?.once("exit", resolve));
-    daemon.kill("SIGTERM");
-    await ended;
-    daemon = undefined;
-  }
-  async function start(key: string): Promise<void> {
-    await goAway();
-    writeFileSync(at("sshd_config"), config(key));
-    daemon = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], { stdio: ["ignore", "ignore", "ignore"] });
-    await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 2_000));
-  }
-  await start("key-host");
+  writeFileSync(at("sshd_config"), config);
+  const daemon = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], { stdio: "ignore" });
+  await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 2_000));
 
   const ssh: GitServer["ssh"] = {
     url: (repository) => `ssh://git@${gitServerName}/${repository}.git`,
     deployKey: readFileSync(at("key-deploy"), "utf8"),
-    strangersKey: readFileSync(at("key-stranger"), "utf8"),
     knownHosts: `${gitServerName} ${readFileSync(at("key-host.pub"), "utf8").split(" ").slice(0, 2).join(" ")}`,
     commands: () => readFileSync(at("commands"), "utf8").split("\n").filter(Boolean),
-    rejectKey,
-    impersonate: (impostor) => start(impostor ? "key-impostor" : "key-host"),
-    goAway,
-    comeBack: () => start("key-host"),
   };
   const named = `nameserver ${resolver.address}\n`;
   const introduceAgain = (root: string) => writeFileSync(join(root, "etc/resolv.conf"), named);
@@ -135,7 +108,9 @@ cat ${ca} >>ca-certificates.crt
 ln -sf ${ca} "$hash.0"`);
   };
   const close = async () => {
-    await goAway();
+    const ended = new Promise((resolve) => daemon.once("exit", resolve));
+    daemon.kill("SIGTERM");
+    await ended;
     await https.close();
     // The lock on the others goes last.
     resolver.close();

@@ -1,4 +1,4 @@
-/** A name server for throwaway hosts. It records the queried names: tests check which names a build may query. */
+/** A name server for throwaway hosts. */
 import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -7,8 +7,6 @@ export type Resolver = {
   readonly address: string;
   /** Name -> the addresses to answer with; a name that is missing here does not exist. */
   readonly names: Map<string, readonly string[]>;
-  /** The queried names, in order. */
-  readonly queried: string[];
   readonly close: () => void;
 };
 
@@ -19,17 +17,15 @@ const noSuchName = 3;
 /** Rejects with EADDRINUSE if another name server listens on this address. */
 export async function startResolver(address: string): Promise<Resolver> {
   const names = new Map<string, readonly string[]>();
-  const queried: string[] = [];
   const socket: Socket = createSocket("udp4");
   socket.on("message", (query, { port, address: to }) => {
     const { name, type, end } = question(query);
-    queried.push(name);
     socket.send(answer(query.subarray(0, end), type, names.get(name)), port, to);
   });
   await new Promise<void>((resolve, reject) => {
     socket.once("error", reject).bind(53, address, resolve);
   });
-  return { address, names, queried, close: () => void socket.close() };
+  return { address, names, close: () => void socket.close() };
 }
 
 function question(query: Buffer): { name: string; type: number; end: number } {

@@ -1,6 +1,7 @@
 /**
  * A host with both sites published, made once per release and copied for each test file that begins there
- * (`../deployed.ts`). Both sites reconcile once an hour.
+ * (`../deployed.ts`). Both sites reconcile once an hour. docs opens Hugo to programs and addresses and
+ * has small limits; its content is in a closed home, and the members of a group may request its build.
  */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -11,12 +12,16 @@ import type { HookName } from "./site.ts";
 import { idle } from "./status.ts";
 import { buildRebuild, type Rebuild, rebuildAround, type Sites } from "./world.ts";
 
-const seldom = { reconcileMinutes: 60 };
+const docs = {
+  reconcileMinutes: 60,
+  hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] },
+  limits: { memoryMiB: 256, tasks: 64 },
+};
 
 const original: Original<{ readonly git: string; readonly sites: Sites }> = {
   name: "published",
   async deploy(host, folder) {
-    const rebuild = await buildRebuild(host, { site: seldom, docs: seldom });
+    const rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs });
     await rebuild.start();
     for (const hook of ["site", "docs"] as const) await idle(host, hook);
     const git = join(folder, "git");

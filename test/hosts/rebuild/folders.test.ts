@@ -2,226 +2,158 @@
  * Accounts that can write the content, or exchange the folders above it, lead a build to files that they may not read.
  * The same attack is made without the protection, where it must succeed. And what preview says of folders.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Settings } from "../../../infra/config/settings.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
-import { generatorUser, paths, units } from "../../../infra/host/paths.ts";
+import { generatorUser, units } from "../../../infra/host/paths.ts";
 import { folderQuestion } from "../../../infra/host/site/site.ts";
-import { beneath, DirectApply, rebuildLayers, settingsOf } from "../apply-directly.ts";
-import { type GitServer, startGitServer } from "../lab/git-server.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import { settingsOf } from "../apply-directly.ts";
+import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { timersBegin, timersEnd } from "./status.ts";
+import { deployedRebuild } from "./deployed.ts";
+import { page, placesOf } from "./site.ts";
+import { idle, runOf, timersEnd } from "./status.ts";
+import { type Rebuild, withDropIn } from "./world.ts";
 
 let host: Host;
-let git: GitServer;
-let direct: DirectApply;
-let settings: Settings;
-let hook: Record<string, unknown>;
+let rebuild: Rebuild;
 
-const page = "<!doctype html><title>{{ .Title }}</title>{{ .Content }}";
-const theme = {
-  "layouts/index.html": page,
-  "layouts/_default/single.html": page,
-  "layouts/_default/list.html": page,
-  "hugo.toml": 'title = "one"\n',
-  "config.toml": 'title = "one"\n',
-};
+const { content } = placesOf("docs");
 /** In files that all accounts may read, in folders that only their owner may enter. */
 const secret = "SECRET-OF-ANOTHER-ACCOUNT";
 
-const site = `${paths.sites}/site`;
-const served = (path: string) => host.inside(`cat ${path}`, { check: false }).then(({ stdout }) => stdout);
-const shell = async (stdin: string) => (await host.inside("LC_ALL=C sh -s", { stdin })).stdout.trim();
-/** Requests a build and waits for its result. */
-async function built() {
-  const last = async () => {
-    const text = await served(`${site}/status.json`);
-    return text === ""
-      ? undefined
-      : (JSON.parse(text) as { last: { at: string; result: string; reason: string } }).last;
-  };
-  const before = (await last())?.at;
-  await host.inside(`: >${paths.requests}/site/please`);
-  return until("the builder reports a result", async () => {
-    const now = await last();
-    return now?.at === before ? undefined : now;
-  });
-}
-
-async function withDropIn<T>(unit: string, lines: string, work: () => Promise<T>): Promise<T> {
-  await host.writeFile(`/run/systemd/system/${unit}.d/taken.conf`, `[Service]\n${lines}\n`);
-  await host.inside("systemctl daemon-reload");
-  try {
-    return await work();
-  } finally {
-    await host.inside(`rm -r /run/systemd/system/${unit}.d && systemctl daemon-reload`);
-  }
-}
-
 beforeAll(async () => {
-  [host, git] = await Promise.all([bootHost({ name: "folders", release, variant: "packages" }), startGitServer()]);
-  await git.introduce(host);
-  await host.inside(`set -e
-mkdir -p /home/guest/content /home/other/closed
-printf -- '---\\ntitle: home\\n---\\nhello\\n' >/home/guest/content/_index.md
-printf -- '---\\ntitle: home\\n---\\n${secret}\\n' >/home/other/closed/_index.md
-chown -R guest:guest /home/guest && chmod 0700 /home/guest /home/other`);
-  git.repository("site").push(theme);
-  hook = {
-    name: "site",
-    gitHost: "github",
-    repository: git.url("site"),
-    branch: "main",
-    site: { webRoot: "/srv/site", content: "/home/guest/content" },
-  };
-  settings = settingsOf(host, [hook]);
-  direct = new DirectApply(host);
-  const ran = await direct.apply(settings, [...beneath, ...rebuildLayers], { site: ["s".repeat(40)] });
-  expect(ran.code, ran.stderr).toBe(0);
+  rebuild = await deployedRebuild("folders");
+  ({ host } = rebuild);
+  for (const name of ["_index.md", "posts/one.md"])
+    await host.writeFile(`/home/other/closed/${name}`, page("Closed", secret));
+  await host.inside("chmod 0700 /home/other");
+  await timersEnd(host);
+  await idle(host, "docs");
 });
 
 afterAll(async () => {
-  await git?.close();
+  await rebuild?.close();
   await host?.kill();
 });
 
-const contentIs = async (text: string) =>
-  until(`the page shows ${text}`, async () =>
-    (await served("/srv/site/index.html")).includes(text) ? true : undefined,
-  );
 const asGuest = (script: string) => host.inside("runuser -u guest -- sh -es", { stdin: `cd /home/guest\n${script}` });
+const exchanged = "mv content aside && ln -s /home/other/closed content";
+const restored = "rm content && mv aside content";
 
-test("content in a closed home is published", () => contentIs("hello"));
-
-describe("a build, without the timers, whose runs have results, too:", () => {
-  beforeAll(() => timersEnd(host));
-  afterAll(() => timersBegin(host));
-
-  const alone = [
-    "ExecStart=",
-    "ExecStart=/usr/bin/hugo --minify --noBuildLock --noChmod --noTimes --source /source --contentDir /content --destination /out --cacheDir /cache",
-  ].join("\n");
-  const hello = async () => {
-    expect(await built()).toMatchObject({ result: "published" });
-    expect(await served("/srv/site/index.html")).toContain("hello");
+describe("a build", () => {
+  const generator = "pushgate-generator-docs@.service";
+  const built = () => runOf(host, () => rebuild.request("please", "guest", "docs"), { hook: "docs" });
+  const failed = (reason: unknown) => ({ result: "failed", reason });
+  const leaked = () => host.read(`grep -rls ${secret} ${placesOf("docs").site}/current/ || :`);
+  /** Hugo without the unit's own program. */
+  const alone =
+    "ExecStart=\nExecStart=/usr/bin/hugo --minify --noBuildLock --noChmod --noTimes --source /source --contentDir /content --destination /out --cacheDir /cache";
+  const leaksAlone = async () => {
+    await withDropIn(host, generator, alone, async () => expect(await built()).toMatchObject({ result: "published" }));
+    expect(await leaked()).not.toBe("");
   };
 
-  test("content that its owner replaces by a link into a closed home is not built, and would be without the unit's own program", async () => {
-    await asGuest("mv content aside && ln -s /home/other/closed content");
-    expect(await built()).toMatchObject({
-      result: "failed",
-      reason: expect.stringMatching(
-        /^the account guest, which can exchange the content folder \/home\/guest\/content, cannot enter it\. Run/,
+  afterEach(async () => {
+    expect(await built()).toMatchObject({ result: "published" });
+    expect((await rebuild.visit("/", "docs")).body).toContain("words");
+    expect(await leaked()).toBe("");
+  });
+
+  test("reads no content that its owner replaced by a link into a closed home, and would without the unit's own program", async () => {
+    await asGuest(exchanged);
+    const reason = `the account guest, which can exchange the content folder ${content}, cannot enter it. Run`;
+    expect(await built()).toMatchObject(failed(expect.stringContaining(reason)));
+    expect(await leaked()).toBe("");
+    await leaksAlone();
+    await asGuest(restored);
+  });
+
+  test("reads no content that is exchanged between root's look and systemd's mount", async () => {
+    const exchange = `ExecStartPost=+/bin/sh -c 'cd /home/guest && ${exchanged}'\nProtectSystem=no\nProtectHome=no`;
+    await withDropIn(host, units.content("docs"), exchange, async () =>
+      expect(await built()).toMatchObject(
+        failed("the content folder was exchanged for another while the build began. Push again."),
       ),
-    });
-    expect(await served("/srv/site/index.html")).toContain("hello");
-    await withDropIn(units.generator("site"), alone, async () =>
-      expect(await built()).toMatchObject({ result: "published" }),
     );
-    expect(await served("/srv/site/index.html")).toContain(secret);
-    await asGuest("rm content && mv aside content");
-    await hello();
+    await asGuest(restored);
   });
 
-  test("content that is exchanged between root's look and systemd's mount is not built", async () => {
-    const swap =
-      "ExecStartPost=+/bin/sh -c 'cd /home/guest && mv content aside && ln -s /home/other/closed content'\nProtectSystem=no\nProtectHome=no";
-    await withDropIn(units.content("site"), swap, async () =>
-      expect(await built()).toMatchObject({
-        result: "failed",
-        reason: "the content folder was exchanged for another while the build began. Push again.",
-      }),
-    );
-    await asGuest("rm content && mv aside content");
-    await hello();
-  });
-
-  test("content below a folder that several accounts can write is not built: one could lead the other's way elsewhere", async () => {
+  test("reads no content below a folder that several accounts can write: one could lead the other's way elsewhere", async () => {
     await host.inside("chmod g+w /home/guest");
-    expect(await built()).toMatchObject({
-      result: "failed",
-      reason:
-        "the content folder /home/guest/content is below /home/guest, which several accounts can write. Run chmod go-w /home/guest.",
-    });
+    const reason = `the content folder ${content} is below /home/guest, which several accounts can write. Run chmod go-w /home/guest.`;
+    expect(await built()).toMatchObject(failed(reason));
     await host.inside("chmod g-w /home/guest");
-    await hello();
+  });
+
+  test("reports a missing content folder, and does not create it", async () => {
+    await asGuest("mv content aside");
+    expect(await built()).toMatchObject(failed(expect.stringContaining(`the content folder ${content} is missing. `)));
+    await asGuest("test ! -e content && mv aside content");
   });
 
   const adapter =
     '{{ $.AddPage (dict "path" "x" "content" (dict "mediaType" "text/markdown" "value" (readFile "/layouts/private.txt"))) }}';
-  const [canLink, canTemplate] = [release === "bookworm", release === "trixie"];
   test.each([
-    ["a link into the repository", "ln -s /source/layouts/private.txt content/x.md", "x.md", canLink],
+    // Hugo 0.111 follows links, and a later one has these templates.
+    ["x.md", "ln -s /source/layouts/private.txt content/x.md", release === "bookworm"],
     [
-      "a template",
-      `mkdir content/a && printf '%s' '${adapter}' >content/a/_content.gotmpl`,
       "a/_content.gotmpl",
-      canTemplate,
+      `mkdir content/a && printf '%s' '${adapter}' >content/a/_content.gotmpl`,
+      release === "trixie",
     ],
-    ["a template of a language", `printf '%s' '${adapter}' >content/_content.en.gotmpl`, "_content.en.gotmpl", false],
+    ["_content.en.gotmpl", `printf '%s' '${adapter}' >content/_content.en.gotmpl`, false],
   ])(
-    "a writer of the content publishes no file of a private repository by %s, and would without the unit's own program",
-    async (_, make, name, works) => {
-      git.repository("site").push({ "layouts/private.txt": `---\ntitle: x\n---\n${secret}\n` });
+    "publishes no file of a private repository by a link or template of the content, %s, and would without the unit's own program",
+    async (name, make, works) => {
+      rebuild.repositories.docs.push({ "layouts/private.txt": `---\ntitle: x\n---\n${secret}\n` });
       await asGuest(make);
-      expect(await built()).toMatchObject({
-        result: "failed",
-        reason: `the content holds links or templates (_content.gotmpl), which could publish other files than the content: ${name}. Remove them.`,
-      });
-      const leaked = () => host.read(`grep -rls ${secret} ${site}/current/ || :`);
+      const reason = `the content holds links or templates (_content.gotmpl), which could publish other files than the content: ${name}. Remove them.`;
+      expect(await built()).toMatchObject(failed(reason));
       expect(await leaked()).toBe("");
-      // Hugo 0.111 follows links, and a later one has these templates.
-      if (works) {
-        await withDropIn(units.generator("site"), alone, async () =>
-          expect(await built()).toMatchObject({ result: "published" }),
-        );
-        expect(await leaked()).not.toBe("");
-      }
-      await asGuest(`rm -rf content/a && rm -f content/x.md content/_content.en.gotmpl`);
-      await hello();
+      if (works) await leaksAlone();
+      await asGuest(`rm -r content/${name.split("/")[0]}`);
     },
   );
 
-  test("a link that is there only while Hugo reads fails the build, and the next one publishes", async () => {
+  test("fails where a link is in the content only while Hugo reads", async () => {
     // In place of Hugo: a program during which the writer makes a link and removes it.
     await host.writeFile("/usr/local/bin/slow-hugo", '#!/bin/sh\n/usr/bin/hugo "$@" && sleep 3\n', "0755");
     const slow = alone.replace(
       "ExecStart=/usr/bin/hugo",
       "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-site /usr/local/bin/slow-hugo",
     );
-    await withDropIn(units.generator("site"), slow, async () => {
-      const [result] = await Promise.all([
-        built(),
-        until(
-          "the build runs",
-          async () => (await host.read(`pgrep -u ${generatorUser("site")} -x sleep || :`)) || undefined,
-        ).then(() => asGuest("ln -s /source/layouts/private.txt content/x.md && rm content/x.md")),
-      ]);
-      expect(result).toMatchObject({
-        result: "failed",
-        reason: "files of the content were made, renamed or removed during the build, which is tried again.",
-      });
+    const sleeps = async () => (await host.read(`pgrep -u ${generatorUser("docs")} -x sleep || :`)) !== "" || undefined;
+    await withDropIn(host, generator, slow, async () => {
+      const link = async () => {
+        await until("the build runs", sleeps);
+        await asGuest("ln -s /source/layouts/private.txt content/x.md && rm content/x.md");
+      };
+      const [last] = await Promise.all([built(), link()]);
+      expect(last).toMatchObject(
+        failed("files of the content were made, renamed or removed during the build, which is tried again."),
+      );
     });
-    await hello();
   });
 });
 
+const shell = async (stdin: string) => (await host.inside("LC_ALL=C sh -s", { stdin })).stdout.trim();
+const settingsWith = (site: object) => {
+  const own = { webRoot: "/srv/www/site", content, ...site };
+  const repository = rebuild.git.url("example/site");
+  return settingsOf(host, [{ name: "site", gitHost: "github", repository, branch: "main", site: own }]);
+};
+
 test("preview names each folder that is not fit, as root, Hugo and nginx find it", async () => {
-  const own = settingsOf(host, [
-    {
-      ...hook,
-      site: {
-        ...{ webRoot: "/home/guest/www", content: "/home/guest/content", hostname: "www.example.org" },
-        folders: { one: "/srv/one", two: "/srv/two", three: "/srv/three", four: "/srv/four" },
-      },
-    },
-  ]);
-  const { script, facts } = folderQuestion(own);
+  const { script, facts } = folderQuestion(
+    settingsWith({
+      ...{ webRoot: "/home/guest/www", hostname: "www.example.org" },
+      folders: { one: "/srv/one", two: "/srv/two", three: "/srv/three", four: "/srv/four" },
+    }),
+  );
   const judged = () => Promise.all(facts.map(({ read }) => shell(`${script}\n${read}`)));
   await host.inside("mkdir -p /srv/two /srv/four && chmod 0700 /srv/four && ln -s two /srv/three");
-  await asGuest("mv content aside && ln -s /home/other/closed content");
+  await asGuest(exchanged);
   expect(await judged()).toEqual([
     "below /home/guest (drwx------ guest:guest), which accounts other than root can write. Use a path below folders that root alone can write, such as /var/www/site.",
     "a link. Use the folder itself, /home/other/closed.",
@@ -230,47 +162,45 @@ test("preview names each folder that is not fit, as root, Hugo and nginx find it
     "a path with a link in it, and nginx follows none there. Use /srv/two.",
     "closed to nginx's account pushgate-nginx. Run chmod o+rx /srv/four on the host, and chmod o+x on the folders above.",
   ]);
-  await asGuest("rm content && mv aside content && chmod 0700 content");
+  await asGuest(`${restored} && chmod 0700 content`);
   expect((await judged())[1]).toMatch(
-    /^drwx------ guest:guest, which pushgate-generator-site cannot read\. Run chmod o\+rX/,
+    /^drwx------ guest:writers, which pushgate-generator-site cannot read\. Run chmod o\+rX/,
   );
   await asGuest("chmod 0755 content");
   expect((await judged())[1]).toBe("fit");
-  await host.inside("rm /srv/three && rmdir /srv/two /srv/four");
 });
 
 test("preview never runs Hugo's program as root, and no program that another account can write", async () => {
-  await host.writeFile("/opt/tool/hugo", "#!/bin/sh\nid -un >/tmp/ran-as; echo 'hugo v0.999.0'\n", "0755");
+  const program = "#!/bin/sh\nid -un >/tmp/ran-as; echo 'hugo v0.999.0'\n";
+  await host.writeFile("/opt/tool/hugo", program, "0755");
   await host.inside("chown guest:guest /opt/tool/hugo");
-  const own = settingsOf(host, [{ ...hook, site: { ...(hook.site as object), hugo: { path: "/opt/tool/hugo" } } }]);
-  const { script, facts } = builderLayer(own, own.hosts[0]!);
+  const own = settingsWith({ hugo: { path: "/opt/tool/hugo" } });
+  const { script = "", facts } = builderLayer(own, own.hosts[0]!);
   const { read, want } = facts.find(({ name }) => name === "/opt/tool/hugo is")!;
-  const ask = async (without = "", text = script, account = generatorUser("site")) => {
+  const look = async (text = script, account = generatorUser("site")) => {
     await host.inside("rm -f /tmp/ran-as");
-    const said = await shell(`${text}\n${without}\n${read.replace(generatorUser("site"), account)}`);
-    return { said, as: (await served("/tmp/ran-as")).trim() };
+    const said = await shell(`${text}\n${read.replace(generatorUser("site"), account)}`);
+    return { said, as: (await host.inside("cat /tmp/ran-as", { check: false })).stdout.trim() };
   };
   const rejected = (path: string) => ({
     said: expect.stringMatching(`^not root's alone: .* can write ${path}; run chown`),
     as: "",
   });
-  expect(await ask()).toEqual(rejected("/opt/tool/hugo"));
-  const open = "written_by_others() { :; }";
-  expect((await ask(open)).as).toBe(generatorUser("site"));
-  const asRoot = script!.replace(/env -i [^|]* -- "\$1" version/, '"$1" version');
-  expect(asRoot).not.toBe(script);
-  expect((await ask(open, asRoot)).as).toBe("root");
+  expect(await look()).toEqual(rejected("/opt/tool/hugo"));
+  const open = `${script}\nwritten_by_others() { :; }`;
+  expect((await look(open)).as).toBe(generatorUser("site"));
+  const asRoot = open.replace(/env -i [^|]* -- "\$1" version/, '"$1" version');
+  expect(asRoot).not.toBe(open);
+  expect((await look(asRoot)).as).toBe("root");
   await host.inside("chown root:root /opt/tool/hugo && chown guest /opt/tool");
-  expect(await ask()).toEqual(rejected("/opt/tool"));
+  expect(await look()).toEqual(rejected("/opt/tool"));
   // Another account's link to a program of root's.
-  await host.inside(
-    "chown root /opt/tool && ln -s /usr/bin/hugo /opt/tool/link && mkdir /opt/open && chmod 0777 /opt/open && mv /opt/tool/link /opt/open/ && ln -sf /opt/open/link /opt/tool/hugo",
-  );
-  expect(await ask()).toEqual(rejected("/opt/open"));
-  await host.inside("rm -r /opt/open /opt/tool/hugo");
-  await host.writeFile("/opt/tool/hugo", "#!/bin/sh\nid -un >/tmp/ran-as; echo 'hugo v0.999.0'\n", "0755");
-  expect(await ask()).toEqual({ said: want, as: generatorUser("site") });
+  await host.inside(`chown root /opt/tool && mkdir /opt/open && chmod 0777 /opt/open
+ln -s /usr/bin/hugo /opt/open/link && ln -sf /opt/open/link /opt/tool/hugo`);
+  expect(await look()).toEqual(rejected("/opt/open"));
+  await host.inside("rm /opt/tool/hugo");
+  await host.writeFile("/opt/tool/hugo", program, "0755");
+  expect(await look()).toEqual({ said: want, as: generatorUser("site") });
   // Before the first `up` there is no such account.
-  expect((await ask("", script, "missing")).as).toBe("nobody");
-  await host.inside("rm -r /opt/tool");
+  expect((await look(script, "missing")).as).toBe("nobody");
 });

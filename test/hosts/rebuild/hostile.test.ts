@@ -1,43 +1,31 @@
 /**
- * A repository whose author attacks the host through a build: its files, programs and network. If one line of the
- * sandbox or of the egress table stops an attack, the test removes that line and shows that the same push succeeds.
+ * A repository whose author attacks the host through a build: its disk, its builder, its programs and its network, with
+ * the real Hugo and the real units, and the same pushes without the bound that holds them. No timer runs.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { paths } from "../../../infra/host/paths.ts";
-import type { Files } from "../../fakes/git-repository.ts";
-import { bundledBuilder } from "../../service/builder/harness.ts";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { paths, units } from "../../../infra/host/paths.ts";
+import { bundledBuilder, type Without } from "../../service/builder/harness.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
-import { gitServerName } from "../lab/git-server.ts";
 import type { Host } from "../lab/host.ts";
 import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
-import { actors } from "../lab/net.ts";
-import { startResolver } from "../lab/resolver.ts";
+import { labFolder } from "../lab/lab.ts";
+import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
-import { type HookName, placesOf, siteFiles } from "./site.ts";
-import { awaitStatus, idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
-import type { Rebuild } from "./world.ts";
+import { css, endless, front, type HookName, placesOf, siteFiles } from "./site.ts";
+import { awaitStatus, idle, published, runOf, statusOf, timersEnd } from "./status.ts";
+import { type Rebuild, withDropIn } from "./world.ts";
 
 let host: Host;
 let rebuild: Rebuild;
 let internal: Internal;
 
-/** Readable for every account, as most files of a host are. */
-const secret = "SECRET-OF-THE-HOST";
-const secretFile = "/srv/private/secret.txt";
-
 beforeAll(async () => {
   internal = await startInternal();
-  rebuild = await deployedRebuild("hostile", {
-    docs: { hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] } },
-  });
+  // Hugo fills a small disk in seconds.
+  rebuild = await deployedRebuild("hostile", {}, { diskMegabytes: 256 });
   ({ host } = rebuild);
-  await host.writeFile(secretFile, `${secret}\n`);
-  // Hugo 0.111 starts npx, Hugo 0.131 the program itself.
-  for (const program of ["npx", "postcss"])
-    await host.writeFile(`/usr/bin/${program}`, "#!/bin/sh\ncat\necho '/* it ran */'\n", "0755");
   await timersEnd(host);
 });
 
@@ -47,242 +35,187 @@ afterAll(async () => {
   await host?.kill();
 });
 
-/** Restores the protections that a test removed, and the site that it changed. */
+/** The next valid push is published after each attack. */
+let mark = 0;
 afterEach(async () => {
-  await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
-  await host.inside("systemctl try-restart 'pushgate-build@*.service'");
-  await host.inside(egressScript);
   for (const hook of ["site", "docs"] as const) {
-    const { last } = statusOf(host, hook)!;
-    if (last?.result !== "published") await built(siteFiles(), hook);
+    const commit = await rebuild.push({ "layouts/index.html": front(`good-${++mark}`) }, hook);
+    await published(host, commit, { hook, timeout: 90_000 });
+    expect((await rebuild.visit("/", hook)).body).toContain(`layout-good-${mark}`);
+    await idle(host, hook);
   }
 });
 
-const dropIn = async (unit: string, text: string): Promise<void> => {
-  await host.writeFile(`/run/systemd/system/${unit}.d/open.conf`, text);
-  await host.inside("systemctl daemon-reload && systemctl try-restart 'pushgate-build@*.service'");
-};
+const built = (layout: string, hook: HookName = "site") =>
+  runOf(host, () => rebuild.push({ "layouts/index.html": `${layout}${++mark}` }, hook), { hook, timeout: 90_000 });
 
-const egressScript = "/usr/local/lib/pushgate/egress";
-
-/** Sends one query to a name server by UDP; exits 0 with any answer. */
-const queryName = `#!/usr/bin/perl
-use IO::Socket::INET;
-my $socket = IO::Socket::INET->new(PeerAddr => "$ARGV[0]:53", Proto => "udp") or exit 1;
-$socket->send("\\x12\\x34\\x01\\0\\0\\1\\0\\0\\0\\0\\0\\0\\1a\\0\\0\\1\\0\\1") or exit 1;
-my ($ready, $answer) = ("", "");
-vec($ready, fileno($socket), 1) = 1;
-exit !(select($ready, undef, undef, 2) && defined $socket->recv($answer, 512) && length $answer);
-`;
-
-let turn = 0;
-/** Pushes the files with a change that triggers a build; resolves when that build ends, with success or not. */
-async function built(files: Files, hook: HookName = "site") {
-  const before = statusOf(host, hook);
-  // The builder repeats a failed build forever; this push ends the pause before the next attempt.
-  if (before?.failing === undefined) await idle(host, hook);
-  const commit = await rebuild.push({ "static/turn.txt": `${++turn}`, ...files }, hook);
-  return awaitStatus(host, "the build is over", ({ last }) => last?.commit === commit && last.at !== before?.last?.at, {
-    hook,
-  });
+/** The reason of the failed build of this push, after which the former page is served. */
+async function failed(layout: string, hook: HookName = "site"): Promise<string> {
+  const { body } = await rebuild.visit("/", hook);
+  const { result, reason } = await built(layout, hook);
+  expect(["failed", "rejected"], reason).toContain(result);
+  expect((await rebuild.visit("/", hook)).body).toBe(body);
+  return reason;
 }
 
-/** The files of all releases that contain this text. */
-const leaked = async (text: string): Promise<string> =>
-  (await host.inside(`grep -rls -- '${text}' /var/lib/pushgate-sites/*/releases`, { check: false })).stdout.trim();
-
-describe("files that a build can read", () => {
-  test("a build omits symbolic links, and the status names them", async () => {
-    const repository = { "hugo.toml": 'baseURL = "https://www.example.org/"\ntheme = "plain"\n' };
-    const status = await built({
-      ...repository,
-      "static/passwd": { link: "/etc/passwd" },
-      "static/private": { link: "/srv/private" },
-      "static/up": { link: "../../../../../../srv/private/secret.txt" },
-      "layouts/partials/linked.html": { link: secretFile },
-    });
-    expect(status.last!.result).toBe("published");
-    const warned = status.last!.warnings.join("\n");
-    for (const path of ["static/passwd", "static/private", "static/up", "layouts/partials/linked.html"])
-      expect(warned).toContain(path);
-    for (const path of ["/passwd", "/private/secret.txt", "/up"]) expect((await rebuild.visit(path)).status).toBe(404);
-    expect(await leaked(secret)).toBe("");
-    expect(await leaked("root:x:0:0")).toBe("");
-  });
-
-  test("no other account can read the builder's clone of a private repository", async () => {
-    const { site } = placesOf("docs");
-    for (const user of ["guest", "www-data", "pushgate-receiver", "pushgate-generator-docs", "pushgate-build-site"]) {
-      const { code } = await host.inside(`runuser -u ${user} -- ls ${site}/work/clone`, { check: false });
-      expect(code, user).not.toBe(0);
-    }
-  });
-});
-
-describe("programs that a build can run", () => {
-  const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).Content }}';
-  const openPolicy =
-    'baseURL = "/"\n[security.exec]\nallow = [".*"]\n[security.http]\nurls = [".*"]\nmethods = [".*"]\n';
-
-  test("hugo runs no program, even if the site's own configuration allows all", async () => {
-    const status = await built({ "hugo.toml": openPolicy, "layouts/index.html": css });
-    expect(status.last!.result).toBe("failed");
-    expect(status.last!.reason).toMatch(/npx|security\.exec/);
-  });
-
-  test("hugo runs a program that the operator allows", async () => {
-    const status = await built({ "layouts/index.html": css }, "docs");
-    expect(status.last, status.last!.reason).toMatchObject({ result: "published" });
-    expect((await rebuild.visit("/", "docs")).body).toContain("it ran");
-  });
-
-  const remote = (url: string) =>
-    `<p>front</p>{{ with resources.GetRemote "${url}" }}{{ with .Err }}ERR {{ . }}{{ else }}{{ .Content }}{{ end }}{{ else }}NOTHING{{ end }}`;
-
-  test("Hugo reads no address, even if the site's own configuration allows all", async () => {
-    const url = "https://git.example.net/example/docs.git/HEAD";
-    await built({ "hugo.toml": openPolicy, "layouts/index.html": remote(url) });
-    expect((await rebuild.visit()).body).not.toContain("refs/heads/main");
-    expect(statusOf(host)!.last!.result === "failed" || (await rebuild.visit()).body.includes("ERR")).toBe(true);
-  });
-
-  test("Hugo reads an address that the operator allows; it reads the cloud's metadata only without the egress table", async () => {
-    await built({ "layouts/index.html": remote("https://git.example.net/example/docs.git/HEAD") }, "docs");
-    expect((await rebuild.visit("/", "docs")).body).toContain("refs/heads/main");
-
-    const metadata = { "layouts/index.html": remote(`http://${internal.metadata}:443/`) };
-    const requested = internal.requested.length;
-    await built(metadata, "docs");
-    expect(await leaked(internalSecret)).toBe("");
-    expect(internal.requested.length).toBe(requested);
-
-    await bundled("builder", join(host.root, paths.builder), anywhere);
-    await host.inside("nft delete table inet pushgate_egress");
-    await built(metadata, "docs");
-    expect((await rebuild.visit("/", "docs")).body).toContain(internalSecret);
-  });
-});
-
-/**
- * Code in Hugo's process: it reports the end of its build, closes the connection, lives on for six seconds and exchanges
- * folders of the output for links while the builder looks at it. (A program that `hugo.exec` allows becomes such code by
- * writing to /proc/<pid>/mem of Hugo, which has the same account.) `0.bin` delays the copy after the look. The first
- * exchange comes after `first` seconds.
- */
-const targets = { key: "/run/credentials/pushgate-build@docs.service", clone: `${placesOf("site").site}/work/clone` };
-const forging = (names: readonly (keyof typeof targets)[], first = 0.1) => `#!/usr/bin/perl
-use Time::HiRes qw(sleep);
-my %links = (${names.map((name) => `${name} => '${targets[name]}'`).join(", ")});
-my %files = (key => "deploy-key", clone => "private.txt");
-sub put { open(my $file, ">", $_[0]) or die; print $file $_[1]; close $file }
-mkdir "/out/z";
-for (keys %links) { mkdir "/out/$_"; put("/out/$_/$files{$_}", "public") }
-put("/out/$_.html", "page") for 1..9;
-put("/out/index.html", "forged");
-put("/out/0.bin", "x" x 1e8);
-$| = 1;
-print "pushgate-generator result=success code=exited status=0\n";
-shutdown(STDOUT, 2);
-for (1..12) {
-  sleep($_ == 1 ? ${first} : 0.1);
-  for (keys %links) { rename "/out/$_", "/out/z/$_"; symlink $links{$_}, "/out/$_" }
-  sleep 0.4;
-  for (keys %links) { unlink "/out/$_"; rename "/out/z/$_", "/out/$_" }
+/** Puts the programs that Hugo of `docs` may start. Hugo 0.111 starts npx, Hugo 0.131 the program itself. */
+async function putProgram(text: string): Promise<void> {
+  for (const name of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${name}`, text, "0755");
 }
-`;
 
-describe("a build that forges its end, lives on and exchanges folders for links", () => {
-  const clone = "PRIVATE-FILE-OF-ANOTHER-SITE";
-  const keyLine = () => rebuild.git.ssh.deployKey.split("\n")[2]!;
-  const stolen = async () => `${await leaked(keyLine())} ${await leaked(clone)}`.trim();
-  const builder = "/usr/local/lib/pushgate/builder.cjs";
-  const attack = () => built(siteFiles(`attack-${++turn}`), "docs");
+test("a push whose templates fill the disk is stopped at the reserve, and fills it without the watch", async () => {
+  /** 1.9 GiB in files of 1 MiB, from a push of some hundred bytes. */
+  const greedy =
+    '{{ $text := strings.Repeat 1048576 "x" }}{{ range $i := seq 19 }}{{ range seq 100 }}' +
+    '{{ $path := (resources.FromString (printf "%d/%d.txt" $i .) $text).RelPermalink }}{{ end }}{{ end }}';
+  const free = () => {
+    const { bavail, blocks } = statfsSync(host.root);
+    return bavail / blocks;
+  };
+  /** The least free part of the host's disk during the build, and its reason. */
+  const fill = async () => {
+    let least = 1;
+    const timer = setInterval(() => {
+      least = Math.min(least, free());
+    }, 10);
+    const reason = await failed(greedy).finally(() => clearInterval(timer));
+    return { least, reason };
+  };
+  const withBuilder = async (...without: Without[]) => {
+    await host.writeFile(paths.builder, readFileSync(await bundledBuilder(labFolder, ...without), "utf8"));
+    // A builder that pauses is the former one.
+    await host.inside(`systemctl try-restart ${units.build("site")}`);
+  };
+  const { least, reason } = await fill();
+  expect(reason).toMatch(/^the disk is full\. Free space .*: a build leaves \d+\.\d MiB and \d+ inodes of it free\.$/);
+  expect(least).toBeGreaterThan(0);
+  // What it wrote is gone.
+  expect(free()).toBeGreaterThan(0.5);
+  expect(await host.read("systemctl list-units --no-legend 'pushgate-generator-*@*' 'pushgate-stop-*@*'")).toBe("");
 
-  beforeAll(async () => {
-    await built({ ...siteFiles(), "private.txt": `${clone}\n` });
-  });
-  beforeEach(() =>
-    dropIn("pushgate-generator-docs@.service", "[Service]\nExecStart=\nExecStart=/usr/local/lib/forging\n"),
-  );
-  afterEach(async () => {
-    await host.inside("rm -rf /run/systemd/system/pushgate-*.d && systemctl daemon-reload");
-    await built(siteFiles(`repaired-${++turn}`), "docs");
-  });
-
-  test("publishes neither the deploy key nor another site's clone, and nothing before it ended", async () => {
-    await host.writeFile("/usr/local/lib/forging", forging(["key", "clone"]), "0755");
-    for (let round = 0; round < 2; round += 1) {
-      const began = performance.now();
-      expect((await attack()).last).toMatchObject({ result: "published" });
-      expect(performance.now() - began).toBeGreaterThan(6_000);
-      expect(performance.now() - began).toBeLessThan(60_000);
-      expect(await stolen()).toBe("");
-      expect(await host.read(`cat ${placesOf("docs").site}/current/key/deploy-key`)).toBe("public");
-    }
-  });
-
-  test("would publish the key, if the builder believed the connection, went by paths and had the key", async () => {
-    const folder = mkdtempSync(join(tmpdir(), "pushgate-weak-"));
-    const weak = await bundledBuilder(
-      folder,
-      [
-        "build.ts",
-        "...(await endOf(id!, result, until, isStopped))",
-        '...{ result: "success", code: "exited", status: "0" }',
-      ],
-      ["files.ts", 'if (process.platform !== "linux") return', "return"],
-    );
-    await idle(host, "docs");
-    await host.inside(`cp -a ${builder} /root/builder.cjs`);
-    await host.writeFile(builder, readFileSync(weak, "utf8"));
-    const given = "LoadCredentialEncrypted=deploy-key:/etc/pushgate/credentials/docs.deploy-key";
-    await dropIn("pushgate-build@docs.service", `[Service]\n${given}\n`);
-    // A link to the clone leads nowhere, as the builder's unit does not see it, and so stops the build.
-    try {
-      let found = "";
-      // The exchange wins between the look and the copy. When that is depends on the computer.
-      for (let round = 0; round < 24 && found === ""; round += 1) {
-        await host.writeFile("/usr/local/lib/forging", forging(["key"], [0.1, 0.2, 0.4, 0.8][round % 4]), "0755");
-        await attack();
-        found = await stolen();
-        await host.inside("systemctl stop 'pushgate-generator-docs@*.service'");
-      }
-      expect(found).toMatch(/releases\/\S+\/key\/deploy-key/);
-      await host.inside(`rm -f ${found.split("\n").join(" ")}`);
-    } finally {
-      await host.inside(`mv /root/builder.cjs ${builder}`);
-      rmSync(folder, { recursive: true });
-    }
-  }, 600_000);
+  const watch = "if (found && isLess(found.free, least))";
+  await withBuilder(["disk-watch.ts", watch, "if (found && isLess(found.free, found.free))"]);
+  expect((await fill()).least).toBe(0);
+  await withBuilder();
 });
 
-/** units.test.ts in this folder tests the rules of the egress table. */
-describe("servers that a build can reach", () => {
-  const users = ["pushgate-build-site", "pushgate-generator-site"];
+test("the reason names a disk that is too full for the build, which is published when there is room", async () => {
+  // Another program may write between the look and the allocation.
+  await host.inside(`for _ in $(seq 20); do
+  fallocate -l $(( $(df --output=avail -B1 / | tail -n 1) - 2097152 )) /filler && exit
+  rm -f /filler
+done
+exit 1`);
+  try {
+    expect(await failed(front("room"))).toMatch(/the disk is full|MiB free on the disk/);
+  } finally {
+    await host.inside("rm /filler");
+  }
+  // Without a delivery: the pauses between the attempts grow, but are still short.
+  await published(host, rebuild.repositories.site.head()!, { timeout: 60_000 });
+});
 
-  test("the builder's accounts can query only the host's own resolver", async () => {
-    await host.writeFile("/usr/local/bin/query-name", queryName, "0755");
-    const query = (user: string, server: string) =>
-      host.inside(`runuser -u ${user} -- query-name ${server}`, { check: false });
-    const other = await startResolver(actors.resolvers.v4.at(-1)!);
-    for (const user of users) await query(user, other.address);
-    expect(other.queried).toEqual([]);
-    await query("guest", other.address);
-    expect(other.queried).toHaveLength(1);
-    other.close();
-    expect((await query("pushgate-build-site", rebuild.git.resolver.address)).code).toBe(0);
-  });
+test("a build that ignores SIGTERM and hides a folder is killed, and root removes the folder", async () => {
+  // The folder is deeper than a path may be.
+  await putProgram(`#!/usr/bin/perl
+$SIG{TERM} = "IGNORE";
+chdir "/out";
+for (1..40) { mkdir "d" x 200, 0700; chdir "d" x 200 or die }
+for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100_000; close $file; select undef, undef, undef, 0.02 }
+`);
+  const left = () => host.read(`find ${placesOf("docs").site}/work -mindepth 1 -maxdepth 1 -name 'former-*'`);
+  expect(await failed(css, "docs")).toMatch(/^the build closed the folder .*\/out\/d/);
+  await until("root has removed the folder", async () => (await left()) === "" || undefined);
+  expect(await host.read("pgrep -u pushgate-generator-docs || true")).toBe("");
 
-  test("the builder does not connect to a git host whose name suddenly resolves to an in-house address", async () => {
-    await idle(host);
-    rebuild.git.resolver.names.set(gitServerName, [internal.inHouse]);
+  const kill = `/usr/bin/systemctl kill --signal=KILL "pushgate-generator-docs@*.service"`;
+  await withDropIn(host, units.stop("docs"), `ExecStart=\nExecStart=${kill}`, () => failed(css, "docs"));
+  expect(await left()).not.toBe("");
+});
+
+test("a builder that is killed is reported, Hugo ends with it, and the next pauses; without that the status shows nothing", async () => {
+  const hugo = () =>
+    host.read("systemctl list-units --no-legend --state=active,activating 'pushgate-generator-site@*'");
+  const subState = () => host.read(`systemctl show -p SubState --value ${units.build("site")}`);
+  const kill = async () => {
     const before = statusOf(host)!;
-    const requested = internal.requested.length;
-    const commit = await rebuild.push(siteFiles("in-house"));
-    const status = await nextResult(host, before, "failed");
-    expect(status.last!.reason).toMatch(/cannot be reached.*egress/);
-    rebuild.git.resolver.names.set(gitServerName, rebuild.git.addresses);
-    await published(host, commit, { timeout: 60_000 });
-    expect(internal.requested.length).toBe(requested);
+    await rebuild.push({ "layouts/index.html": `${endless}${++mark}` });
+    // A Hugo that has not printed its greeting yet ends at it, as the connection has no reader any more. It takes less
+    // than a second of a core to get there.
+    const hasComputed = async () =>
+      Number((await host.inside("ps -C hugo -o cputimes=", { check: false })).stdout) >= 1 || undefined;
+    await until("hugo has computed for a second", hasComputed, { timeout: 60_000 });
+    // systemd 257 starts the next builder at once where the .path unit sees what the killed one had taken.
+    await host.inside(
+      `systemctl stop ${units.buildPath("site")}; systemctl kill --signal=KILL --kill-who=main ${units.build("site")}`,
+    );
+    return before;
+  };
+  // Not the 2 s after which the next builder would end Hugo, too: a busy host may take longer to end it.
+  await withDropIn(host, units.build("site"), "RestartSec=120s", async () => {
+    const { deployed } = await kill();
+    const status = await awaitStatus(host, "the end is reported", ({ failing }) => failing !== undefined);
+    const reason = expect.stringMatching(/^the builder was killed at its memory limit/);
+    expect(status).toMatchObject({ deployed, failing: { attempts: 1 }, last: { result: "failed", reason } });
+    await until("Hugo has ended", async () => (await hugo()) === "" || undefined);
+    expect(await subState()).toBe("auto-restart");
   });
+  await host.inside(`systemctl restart --no-block ${units.build("site")} ${units.buildPath("site")}`);
+  await published(host, await rebuild.push({ "layouts/index.html": front("next") }), { timeout: 60_000 });
+  await idle(host);
+
+  await withDropIn(host, units.build("site"), "ExecStopPost=\nRestartSec=20s", async () => {
+    const before = await kill();
+    await until("the builder has ended", async () => (await subState()) === "auto-restart" || undefined);
+    expect(statusOf(host)!).toEqual(before);
+    expect(await hugo()).not.toBe("");
+  });
+  await host.inside(`systemctl start ${units.buildPath("site")}`);
+});
+
+const doubled = '{{ $s := "0123456789abcdef" }}{{ range seq 34 }}{{ $s = printf "%s%s" $s $s }}{{ end }}{{ len $s }}';
+test.each([
+  ["memory", doubled, "the build reached its memory limit (256 MiB). Raise hooks[].site.limits.memoryMiB."],
+  ["processes", css, "Hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks."],
+])("the reason names the limit that a build reached: %s", async (_, layout, reason) => {
+  await putProgram("#!/bin/sh\nfor i in $(seq 1000); do sleep 20 >/dev/null 2>&1 & done\nwait\n");
+  expect(await failed(layout, "docs")).toBe(reason);
+});
+
+/** Where the page has what Hugo read from the address. */
+const remote = (url: string) =>
+  `<p>front</p>{{ with resources.GetRemote "${url}" }}{{ with .Err }}ERR {{ . }}{{ else }}{{ .Content }}{{ end }}{{ else }}NOTHING{{ end }}`;
+const head = "https://git.example.net/example/docs.git/HEAD";
+
+test("Hugo runs no program and reads no address that only the site's own configuration allows", async () => {
+  const policy = '[security.exec]\nallow = [".*"]\n[security.http]\nurls = [".*"]\nmethods = [".*"]\n';
+  const own = siteFiles()["hugo.toml"];
+  for (const layout of [css, remote(head)]) {
+    const files = { "hugo.toml": `${own}${policy}`, "layouts/index.html": layout };
+    const { result, reason } = await runOf(host, () => rebuild.push(files));
+    const { body } = await rebuild.visit();
+    expect(body).not.toContain("refs/heads/main");
+    expect(result === "failed" ? reason : body).toMatch(/npx|postcss|security\.|ERR/);
+  }
+  await rebuild.push({ "hugo.toml": own! });
+});
+
+test("Hugo runs a program that the operator allows", async () => {
+  await putProgram("#!/bin/sh\ncat\necho '/* it ran */'\n");
+  expect(await built(css, "docs")).toMatchObject({ result: "published" });
+  expect((await rebuild.visit("/", "docs")).body).toContain("it ran");
+});
+
+test("Hugo reads an address that the operator allows; it reads the cloud's metadata only without the egress table", async () => {
+  const read = async (url: string) => {
+    await built(remote(url), "docs");
+    return (await rebuild.visit("/", "docs")).body;
+  };
+  expect(await read(head)).toContain("refs/heads/main");
+  const metadata = `http://${internal.metadata}:443/`;
+  expect(await read(metadata)).not.toContain(internalSecret);
+  expect(internal.requested).toEqual([]);
+  await bundled("builder", join(host.root, paths.builder), anywhere);
+  await host.inside("nft delete table inet pushgate_egress");
+  expect(await read(metadata)).toContain(internalSecret);
 });

@@ -26,6 +26,7 @@ said = "config-first"
 export const front = (mark: string): string => `<!doctype html>
 <html lang="en"><head><title>{{ .Site.Title }}</title><link rel="stylesheet" href="/style.css"></head><body>
 <p>layout-${mark}</p>
+{{ .Content }}
 <p>{{ .Site.Params.said }}</p>
 <p>{{ (resources.Get "asset.txt").Content }}</p>
 <p>{{ .Site.Data.said.it }}</p>
@@ -35,19 +36,13 @@ export const front = (mark: string): string => `<!doctype html>
 </body></html>
 `;
 
+/** A layout that Hugo finishes by a program's work, if the operator allows npx or postcss. */
+export const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).Content }}';
+
 /** A layout that Hugo never finishes. */
 export const endless = "{{ range seq 2000 }}{{ range seq 2000 }}{{ range seq 2000 }}{{ end }}{{ end }}{{ end }}";
 
 export const page = (title: string, text = "words") => `---\ntitle: ${title}\n---\n${text}\n`;
-
-/** Writes content as an ordinary account of the host; the build can only read it. */
-export async function writeContent(host: Host, folder: string, pages: Readonly<Record<string, string>>): Promise<void> {
-  const names = Object.keys(pages);
-  const script = names.map(
-    (name) => `mkdir -p "$(dirname '${folder}/${name}')" && printf %s '${pages[name]}' >'${folder}/${name}'`,
-  );
-  await host.inside(`set -e\n${script.join("\n")}\nchown -R guest:guest '${folder}'`);
-}
 
 /** The port of each site in the operator's own nginx. */
 export const sitePorts = { site: 8080, docs: 8081 } as const;
@@ -55,7 +50,8 @@ export type HookName = keyof typeof sitePorts;
 
 export const placesOf = (hook: HookName) => ({
   webRoot: `/srv/www/${hook}`,
-  content: `/srv/content/${hook}`,
+  /** The one of docs is in a home that its owner alone may enter. */
+  content: { site: "/srv/content/site", docs: "/home/guest/content" }[hook],
   spool: `/var/spool/pushgate/${hook}`,
   requests: `/var/spool/pushgate-publish/${hook}`,
   rootRequests: `/var/spool/pushgate-root/${hook}`,
@@ -65,18 +61,24 @@ export const placesOf = (hook: HookName) => ({
 });
 
 /** Sets up what the operator had before pushgate: an nginx that serves the web root, and a content folder. */
-export async function prepareOperator(host: Host, hooks: readonly HookName[]): Promise<void> {
-  const servers = hooks.map(
+export async function prepareOperator(host: Host): Promise<void> {
+  const servers = (["site", "docs"] as const).map(
     (hook) => `server { listen ${sitePorts[hook]} default_server; root ${placesOf(hook).webRoot}; }\n`,
   );
   await host.writeFile("/etc/nginx/conf.d/sites.conf", servers.join(""));
   await host.inside(
     "mkdir -p /srv/www && rm -f /etc/nginx/sites-enabled/default && nginx -q -t && systemctl restart nginx",
   );
-  await prepareContent(host, hooks);
+  await prepareContent(host);
 }
 
-export async function prepareContent(host: Host, hooks: readonly HookName[]): Promise<void> {
-  for (const hook of hooks)
-    await writeContent(host, placesOf(hook).content, { "_index.md": page("Home"), "posts/one.md": page("One") });
+/** The content folder of each hook, of an ordinary account; and the group whose members may request a build of docs. */
+export async function prepareContent(host: Host): Promise<void> {
+  await host.inside("groupadd writers && usermod -aG writers guest");
+  for (const folder of [placesOf("site").content, placesOf("docs").content])
+    await host.inside(`set -e
+mkdir -p '${folder}/posts' && cd '${folder}'
+printf %s '${page("Home")}' >_index.md && printf %s '${page("One")}' >posts/one.md
+chown -R guest:writers . && chmod -R g=rX .`);
+  await host.inside("chown guest:guest /home/guest && chmod 0700 /home/guest");
 }

@@ -63,15 +63,24 @@ export const nextResult = (
     options,
   );
 
-export type Run = Pick<Last, "result" | "reason" | "commit" | "trigger">;
+/** Does `work`, and waits for the result of the run that it causes. */
+export async function runOf(
+  host: Host,
+  work: () => Promise<unknown>,
+  { hook = "site" as HookName, timeout = 60_000 } = {},
+): Promise<Last> {
+  const before = statusOf(host, hook)?.last?.at;
+  await work();
+  return (await awaitStatus(host, "the run ends", ({ last }) => last!.at !== before, { hook, timeout })).last!;
+}
 
 /** The builder's runs since boot: the journal has one line for each. */
-export async function runs(host: Host, hook: HookName = "site"): Promise<Run[]> {
+export async function runs(host: Host, hook: HookName = "site"): Promise<Last[]> {
   const text = await host.read(`journalctl --boot --no-pager -o cat -u pushgate-build@${hook}.service`);
   return text
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line) as Run)
+    .map((line) => JSON.parse(line) as Last)
     .filter(({ result }) => result !== undefined);
 }
 
@@ -122,25 +131,13 @@ export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
 }
 
 /**
- * Stops all timers, so that nothing repairs itself: a minute after each boot, whatever their period, they start a build
- * of each site, which restores the egress table; the guard restores it each minute. For tests that remove a protection
- * or count runs.
+ * Stops all timers until the next boot, so that nothing repairs itself: a minute after each boot, whatever their period,
+ * they start a build of each site, which restores the egress table; the guard restores it each minute. For tests that
+ * remove a protection or count runs.
  */
 export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
   const begun = `'pushgate-reconcile@*.service' ${units.guard}`;
   await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
-  for (const hook of ["site", "docs"] as const) await idle(host, hook);
-}
-
-/**
- * Starts the timers again, and waits for the builds that the elapsed ones start: a start of the services that they start
- * joins the one that has begun, and returns when its request is there.
- */
-export async function timersBegin(host: Host): Promise<void> {
-  const targets = "$(cd /etc/systemd/system/multi-user.target.wants && ls -d pushgate-site@*.target)";
-  await host.inside(`targets=${targets}
-systemctl start ${units.guardTimer} $targets
-systemctl start $(echo "$targets" | sed 's/^pushgate-site\\(.*\\)target$/pushgate-reconcile\\1service/')`);
   for (const hook of ["site", "docs"] as const) await idle(host, hook);
 }

@@ -58,7 +58,7 @@ export type RebuildOptions = {
 export async function buildRebuild(host: Host, options: RebuildOptions = {}): Promise<Rebuild> {
   const git = await startGitServer();
   await git.introduce(host);
-  await (options.newcomer ? prepareContent(host, ["site", "docs"]) : prepareOperator(host, ["site", "docs"]));
+  await (options.newcomer ? prepareContent(host) : prepareOperator(host));
   for (const hook of ["site", "docs"] as const) git.repository(`example/${hook}`).push(siteFiles());
   const sites: Sites = {
     site: { ...own("site"), ...options.site },
@@ -76,7 +76,7 @@ export async function buildRebuild(host: Host, options: RebuildOptions = {}): Pr
 export type Sites = Record<HookName, Readonly<Record<string, unknown>> | undefined>;
 
 /** `pushgate:hooks` of the stack. */
-export const hooksOf = (git: GitServer, { site, docs }: Sites) => [
+const hooksOf = (git: GitServer, { site, docs }: Sites) => [
   {
     name: "site",
     gitHost: "github",
@@ -153,7 +153,10 @@ export function rebuildAround(host: Host, world: World, git: GitServer, declared
   };
 }
 
-const own = (hook: HookName) => ({ webRoot: placesOf(hook).webRoot, content: placesOf(hook).content });
+const own = (hook: HookName) => ({
+  ...{ webRoot: placesOf(hook).webRoot, content: placesOf(hook).content },
+  ...(hook === "docs" && { writers: "writers" }),
+});
 
 /** Requests a page from an address and port. Status 0: no answer, or an incomplete one. */
 const visit = (host: string, port: number, path: string): Promise<Page> =>
@@ -189,3 +192,15 @@ export const shows = (
     },
     { pause: 5 },
   );
+
+/** Runs `work` with these lines in the unit's section of its services. */
+export async function withDropIn<T>(host: Host, unit: string, lines: string, work: () => Promise<T>): Promise<T> {
+  const folder = `/run/systemd/system/${unit}.d`;
+  await host.writeFile(`${folder}/taken.conf`, `[Service]\n${lines}\n`);
+  await host.inside("systemctl daemon-reload");
+  try {
+    return await work();
+  } finally {
+    await host.inside(`rm -r ${folder} && systemctl daemon-reload`);
+  }
+}

@@ -1,13 +1,13 @@
 /**
  * The kernel's control groups alone limit a build's memory, processes and processor time. In a container the unit's
- * process limits apply instead (test/hosts/rebuild/faults.test.ts); these tests remove those.
+ * process limits apply instead (test/hosts/rebuild/hostile.test.ts); these tests remove those.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Last, Status } from "../../../service/builder/run/status.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { bootVm, type Vm, vmIsMissing } from "../lab/vm.ts";
-import { endless, front, placesOf } from "../rebuild/site.ts";
+import { css, endless, front, placesOf } from "../rebuild/site.ts";
 import { buildRebuild, type Rebuild } from "../rebuild/world.ts";
 import { release } from "../release.ts";
 
@@ -107,7 +107,6 @@ test("the kernel ends a build that uses too much memory, the status names the li
 });
 
 test("the kernel denies a build one process too many, and the status names the limit", async () => {
-  const css = '{{ (resources.FromString "a.css" "a{}" | resources.PostCSS).RelPermalink }}';
   await byGroupAlone(async () => {
     expect(await built(css)).toMatchObject({
       result: "failed",

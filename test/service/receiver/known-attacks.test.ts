@@ -62,7 +62,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["an IPv6 address that admits a /32", "test/infra/host/receiver.test.ts", "ranges are compared as systemd prints"],
   ["ranges that are out of date", "test/infra/networks.test.ts", "GitHub's list holds the three ranges of 2026-10-29"],
   // The spool and the build.
-  ["a replay, and a redelivery taken for one", `${rebuild}/faults.test.ts`, "a redelivery after failed builds, under"],
+  ["a replay, and a redelivery taken for one", `${rebuild}/life.test.ts`, "a redelivery after failed builds, under"],
   ["replays that fill the disk", `${receiver}/replays.slow.test.ts`, "replays under other ids, which no signature"],
   ["a replay of an old commit", `${service}/builder/run/replays.slow.test.ts`, "the replay of an old delivery,"],
   ["a cache of deliveries that grows", `${receiver}/spool.test.ts`, "deliveries with the same id, one after another"],

@@ -1,4 +1,4 @@
-/** The look for the egress table. test/hosts/rebuild has the table itself: units.test.ts, results.test.ts. */
+/** The look for the egress table. test/hosts/rebuild has the table itself: units.test.ts. */
 import { expect, test, vi } from "vitest";
 import { isConfined } from "../../../service/confined.ts";
 

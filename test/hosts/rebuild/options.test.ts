@@ -1,0 +1,272 @@
+/**
+ * What the configuration adds to a published site: its folder in the repository and a schedule; results at the git host,
+ * through the reporter's unit; metrics as docs/metrics.md says. The tests run on one host, in this order.
+ */
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
+import type { Files } from "../../fakes/git-repository.ts";
+import type { Host } from "../lab/host.ts";
+import { until } from "../lab/process.ts";
+import { deployedRebuild } from "./deployed.ts";
+import { front, page, siteFiles } from "./site.ts";
+import { idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
+import type { Rebuild } from "./world.ts";
+
+let host: Host;
+let rebuild: Rebuild;
+
+beforeAll(async () => {
+  rebuild = await deployedRebuild("options");
+  ({ host } = rebuild);
+});
+
+afterAll(async () => {
+  await rebuild?.close();
+  await host?.kill();
+});
+
+const isActive = async (unit: string) =>
+  (await host.inside(`systemctl is-active '${unit}'`, { check: false })).stdout.trim();
+
+test("up moves a site into a folder of its repository, without the units of a content folder, and it is published without a push", async () => {
+  const inFolder = (files: Files) =>
+    Object.fromEntries(Object.entries(files).map(([path, file]) => [`web/${path}`, file]));
+  const theme = rebuild.git.repository("example/plain").push({ "layouts/partials/theme.html": "theme-of-a-submodule" });
+  const { "themes/plain/layouts/partials/theme.html": _, ...files } = siteFiles("in-folder");
+  const commit = rebuild.repositories.site.push({
+    ...Object.fromEntries(Object.keys(siteFiles()).map((path) => [path, null])),
+    ...inFolder({
+      ...files,
+      "hugo.toml": `contentDir = "texts"\n${files["hugo.toml"]}`,
+      "texts/_index.md": page("Home"),
+      "texts/posts/first.md": page("First"),
+    }),
+    "web/themes/plain": { submodule: theme },
+    ".gitmodules": '[submodule "plain"]\n\tpath = web/themes/plain\n\turl = ../plain.git\n',
+  });
+  rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
+  rebuild.configure("docs", { notify: "https://git.example.net/hooks/builds" });
+  const { token, key } = rebuild.git.status;
+  await rebuild.world.stack.setSecrets({ "pushgate:secrets": { docs: { status: token, notify: key } } });
+  await rebuild.up();
+  expect(await host.read(`ls -d ${paths.units}/${units.content("site")}.d 2>/dev/null || :`)).toBe("");
+  await timersEnd(host);
+  await rebuild.request("tick");
+  await published(host, commit, { timeout: 60_000 });
+  const { body } = await rebuild.visit();
+  for (const words of ["layout-in-folder", "theme-of-a-submodule", "/posts/first/"]) expect(body).toContain(words);
+});
+
+test("a push outside the site's folder builds nothing", async () => {
+  await idle(host);
+  const before = statusOf(host)!;
+  const other = await rebuild.push({ "README.md": "Another.\n", "content/x.md": page("X"), "static/x.css": "" });
+  const status = await nextResult(host, before, "nothing");
+  expect(status).toMatchObject({ head: other, deployed: before.deployed });
+});
+
+test("the timer publishes a post whose date has come, and makes no release while nothing changes", async () => {
+  await idle(host);
+  // The first build, and the schedule's that changes nothing, must come before the date: ten builds' time.
+  const began = performance.now();
+  await published(host, await rebuild.push({ "web/texts/posts/now.md": page("Now") }), { timeout: 60_000 });
+  await idle(host);
+  const soon = new Date(Date.now() + Math.max(15_000, 10 * (performance.now() - began)));
+  const post = `---\ntitle: Later\ndate: ${soon.toISOString()}\n---\nwords of the future\n`;
+  const commit = await rebuild.push({ "web/texts/posts/later.md": post });
+  const first = await published(host, commit);
+  expect((await rebuild.visit("/posts/later/")).status).toBe(404);
+  // The declared units, with another time.
+  const timer = units.scheduleTimer("site");
+  await host.writeFile(`/run/systemd/system/${timer}.d/soon.conf`, "[Timer]\nOnCalendar=*:*:0/2\n");
+  await host.inside(`systemctl daemon-reload && systemctl restart ${timer}`);
+  const same = await nextResult(host, first, "nothing");
+  expect(same).toMatchObject({ last: { trigger: ["schedule"] }, releases: first.releases });
+  const status = await nextResult(host, same, "published", { timeout: 120_000 });
+  await host.inside(`rm -r /run/systemd/system/${timer}.d && systemctl daemon-reload && systemctl restart ${timer}`);
+  expect(status).toMatchObject({ deployed: { commit }, last: { reason: "scheduled" } });
+  expect((await rebuild.visit("/posts/later/")).body).toContain("words of the future");
+});
+
+describe("results", () => {
+  const unit = units.report("docs");
+  const pushed = async (mark: string) => {
+    const commit = await rebuild.push({ "layouts/index.html": front(mark) }, "docs");
+    await published(host, commit, { hook: "docs" });
+    return commit;
+  };
+  const resultOf = (commit: string, state: string) =>
+    until(
+      `${commit.slice(0, 12)} is a ${state}`,
+      () => rebuild.git.status.results.find((one) => one.commit === commit && one.state === state),
+      { timeout: 60_000 },
+    );
+
+  test("the git host shows success and failure on the commit, over TLS, and site.notify gets each turn", async () => {
+    const result = await resultOf(await pushed("result"), "success");
+    expect(result).toMatchObject({ family: "gitea", repository: "example/docs", description: "Published." });
+    const broken = await rebuild.push({ "layouts/index.html": "{{ nothing }}" }, "docs");
+    const { description } = await resultOf(broken, "failure");
+    expect(description).toMatch(/^the template layouts\/index\.html failed: /);
+    await resultOf(await pushed("repaired"), "success");
+    const { notifications } = rebuild.git.status;
+    await until("site.notify got two turns", () => notifications.length >= 2 || undefined);
+    expect(notifications).toMatchObject([{ state: "failing", commit: broken }, { state: "succeeding" }]);
+  });
+
+  test("while the API hangs a push is published, and no account but the reporter's reads the token", async () => {
+    const { faults, requests, token } = rebuild.git.status;
+    faults.hangs = true;
+    const commit = await rebuild.push({ "layouts/index.html": front("hanging") }, "docs");
+    await until("the reporter waits for the API", () => rebuild.git.status.requests > requests || undefined);
+    await published(host, commit, { hook: "docs" });
+    const read = async (user: string) =>
+      (await host.inside(`runuser -u ${user} -- cat /run/credentials/${unit}/status`, { check: false })).stdout.trim();
+    for (const user of [builderUser("docs"), generatorUser("docs"), builderUser("site"), "guest"])
+      expect(await read(user)).toBe("");
+    expect(await read(reporterUser("docs"))).toBe(token);
+    const shown = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null; journalctl --boot --no-pager";
+    const stored = "find /etc /var/lib/pushgate* /var/spool /run/pushgate* -type f -exec cat {} +";
+    await host.writeFile("/root/token", token);
+    const search = `{ ${shown}; ${stored}; } | grep -a -c -F -f /root/token`;
+    expect((await host.inside(search, { check: false })).stdout.trim()).toBe("0");
+    faults.hangs = false;
+    await resultOf(commit, "success");
+  });
+
+  test("a result that the API rejects is in the journal, and its unit is failed until the next is taken", async () => {
+    const state = (wanted: string) =>
+      until(`the unit is ${wanted}`, async () => (await isActive(unit)) === wanted || undefined);
+    rebuild.git.status.faults.status = 400;
+    await pushed("rejected");
+    await state("failed");
+    // journald writes the line a moment after the unit's end.
+    const inJournal = async () => (await host.journal(unit)).includes('"result":"dropped","reason":"400') || undefined;
+    await until("the journal has the reason", inJournal);
+    delete rebuild.git.status.faults.status;
+    await resultOf(await pushed("taken"), "success");
+    await state("inactive");
+  });
+});
+
+describe("metrics", () => {
+  const curl = `curl -sS --fail --unix-socket ${paths.metrics} http://localhost/metrics`;
+  const scrape = () => host.read(curl);
+  const text = readFileSync(new URL("../../../docs/metrics.md", import.meta.url), "utf8");
+  /** The blocks of docs/metrics.md in a language, in their order. */
+  const blocks = (language: string): string[] =>
+    [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, "gms"))].map(([, block]) => block!);
+
+  /** Polls until Prometheus has scraped a value that fits; its values by their labels. */
+  const scraped = (query: string, fits: (found: Record<string, number>) => boolean) =>
+    until(
+      `Prometheus has ${query}`,
+      async () => {
+        const answer = await host.read(
+          `curl -sS --get --data-urlencode 'query=${query}' http://127.0.0.1:9090/api/v1/query || echo '{}'`,
+        );
+        type Found = { data?: { result: { metric: Record<string, string>; value: [number, string] }[] } };
+        const named = (JSON.parse(answer) as Found).data?.result.map(
+          ({ metric: { instance: _, job: __, __name__: ___, ...labels }, value }) => [
+            Object.values(labels).sort().join(" "),
+            Number(value[1]),
+          ],
+        );
+        const found = Object.fromEntries(named ?? [["no answer", 1]]);
+        return fits(found) ? found : undefined;
+      },
+      { timeout: 90_000 },
+    );
+
+  test("docs/metrics.md names each metric that the host has, with its type, and each reason and result", async () => {
+    const metrics = await scrape();
+    const rows = [...text.matchAll(/^\| `(pushgate_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`);
+    expect([...metrics.matchAll(/^# TYPE (.*)$/gm)].map(([, type]) => type).sort()).toEqual(rows.sort());
+    for (const label of ["reason", "result"]) {
+      const [, listed = ""] = new RegExp(`^- \`${label}\` is one of ([^.]*)\\.`, "ms").exec(text) ?? [];
+      const words = [...listed.matchAll(/`(\w+)`/g)].map(([, word]) => word!);
+      const found = [...metrics.matchAll(new RegExp(`${label}="(\\w+)"`, "g"))].map(([, word]) => word);
+      expect(new Set(found)).toEqual(new Set(words));
+    }
+  });
+
+  test("no account but root may connect, and any with another mode", async () => {
+    const asGuest = () => host.inside(`runuser -u guest -- ${curl}`, { check: false });
+    expect((await asGuest()).stderr).toMatch(/Permission denied|Couldn't connect|Failed to connect/);
+    expect(await host.read(`getent group ${metricsGroup}`)).toMatch(/:$/);
+    await host.inside(`chmod 0666 ${paths.metrics}`);
+    expect((await asGuest()).code).toBe(0);
+    await host.inside(`chmod 0660 ${paths.metrics}`);
+  });
+
+  test("a real Prometheus scrapes through nginx with the page's text, and sees a push from the 202 to the build", async () => {
+    await host.inside("apt-get -qq -y --no-install-recommends install prometheus", { timeout: 120_000 });
+    await host.writeFile("/etc/nginx/conf.d/metrics.conf", blocks("nginx")[0]!);
+    for (const commands of blocks("sh")) await host.inside(`set -e\n${commands}`);
+    const [job, rules] = blocks("yaml");
+    const configuration = `global: { scrape_interval: 1s }\nrule_files: [pushgate.yml]\nscrape_configs:\n${job}`;
+    await host.writeFile("/etc/prometheus/pushgate.yml", rules!);
+    await host.writeFile("/etc/prometheus/prometheus.yml", configuration);
+    expect(await host.read("promtool check config /etc/prometheus/prometheus.yml")).toMatch(/4 rules found/);
+    const { stdout, stderr } = await host.inside(`${curl} | promtool check metrics`);
+    expect(stdout + stderr).toBe("");
+    await host.inside("systemctl restart prometheus");
+    await scraped('up{job="pushgate"}', (found) => found[""] === 1);
+
+    const accepted = "pushgate_deliveries_accepted_total";
+    const { docs: before = 0 } = await scraped(accepted, ({ docs }) => docs !== undefined);
+    await published(host, await rebuild.push({ "layouts/index.html": front("metrics") }, "docs"), { hook: "docs" });
+    await rebuild.world.deliver({ secret: "another-secret-0123456789-abcdefghij" });
+    await scraped(accepted, ({ docs }) => docs === before + 1);
+    await scraped('pushgate_requests_rejected_total{reason="signature"}', (found) => found["signature site"] === 1);
+    await scraped('pushgate_builds_total{result="published"}', (found) => found["docs published"]! >= 2);
+    await scraped("pushgate_spool_deliveries", ({ site, docs }) => site === 0 && docs === 0);
+    await scraped("time() - pushgate_last_success_timestamp_seconds", ({ docs }) => docs! < 60);
+    await scraped(
+      'ALERTS{alertname=~"Pushgate(Down|BuildFails|SiteIsOld)"}',
+      (found) => Object.keys(found).length === 0,
+    );
+  });
+
+  test("the socket closes with those for deliveries, and without PartOf= a scrape would open them", async () => {
+    const deliveries = () =>
+      host.read("systemctl list-units --plain --no-legend --state=active 'pushgate-receiver-*.socket'");
+    const close = () => host.inside("systemctl stop 'pushgate-receiver-*.socket' pushgate-receiver.service");
+    // Its scrape in the middle of the stop would cancel the stop.
+    await host.inside("systemctl stop prometheus");
+    await close();
+    expect(await isActive(units.metricsSocket)).toBe("inactive");
+    expect((await host.inside(curl, { check: false })).code).not.toBe(0);
+    expect(await deliveries()).toBe("");
+    await host.inside("systemctl start pushgate-receiver.service");
+    expect(await scrape()).toContain("pushgate_deliveries_accepted_total");
+
+    const unit = `${paths.units}/${units.metricsSocket}`;
+    const whole = await host.readFile(unit);
+    await host.writeFile(unit, whole.replace(/^PartOf=.*\n/m, ""));
+    await host.inside("systemctl daemon-reload");
+    await close();
+    await scrape();
+    expect(await deliveries()).toContain("pushgate-receiver-github.socket");
+    await host.writeFile(unit, whole);
+    await host.inside("systemctl daemon-reload");
+  });
+});
+
+test("up removes the timer of a schedule that is dropped, and without token and site.notify the reporter's units, account and files", async () => {
+  rebuild.configure("site", { schedule: undefined });
+  rebuild.configure("docs", { notify: undefined });
+  for (const name of ["status", "notify"])
+    await rebuild.world.stack.pulumi("config", "rm", "--stack", "test", "--path", `pushgate:secrets.docs.${name}`);
+  await rebuild.up();
+  expect(await host.read("systemctl list-units --all --no-legend 'pushgate-schedule@*' 'pushgate-report@*'")).toBe("");
+  const left = ["pushgate-schedule@site", "pushgate-report@docs", "docs.status", "docs.notify"]
+    .map((name) => `-name '*${name}*'`)
+    .join(" -o ");
+  const stored = `find /etc /var/spool /run/systemd /var/lib/systemd/timers ${left}`;
+  expect(await host.read(`${stored}; getent passwd ${reporterUser("docs")} || :`)).toBe("");
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+});
