@@ -1,16 +1,14 @@
 /**
  * A host with every layer, and its zone and state, as one `up` of a bare world leaves them. The first test file that
  * calls `deployedWorld` makes this original once per release and freezes it; each caller gets a copy. A copy costs a boot,
- * half a second; an `up` costs ten seconds of both cores. `rebuild/deployed.ts` has an original with published sites. For
- * files that begin where an `up` has ended:
+ * half a second; an `up` costs ten seconds of both cores. `rebuild/deployed.ts` has an original with published sites.
  *
- *     world = await deployedWorld("drift");
- *     [host] = world.hosts;
+ *     const { world, host } = await deployedWorld("drift");
  *
  * The argument is the alias of this copy in the lab and in ssh; each copy has its own address. All copies have the host
  * name "deployed", and their resources and hostname contain it: write `host.name` and `hostnameOf(host)`. Hooks,
- * secrets and plan are those of buildWorld; change them with `world.stack.configure` and another `up`. The host has
- * booted once since its `up`, and its guard has proved the sockets since.
+ * secrets and plan are those of buildWorld. The host has booted once since its `up`, and its guard has proved the sockets
+ * since.
  */
 import {
   copyFileSync,
@@ -24,6 +22,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { afterAll } from "vitest";
 import { workspace } from "../engine/engine.ts";
 import { startApi } from "../fakes/cloudflare/api.ts";
 import { openAuthority } from "../fakes/cloudflare/authority.ts";
@@ -52,7 +51,7 @@ export type Original<More> = {
   readonly deploy: (host: Host, folder: string) => Promise<{ readonly world: World; readonly more: More }>;
 };
 
-export type Copy = World & { readonly hosts: readonly [Host] };
+type Copy = World & { readonly hosts: readonly [Host] };
 
 const bare: Original<null> = {
   name: "deployed",
@@ -64,8 +63,16 @@ const bare: Original<null> = {
   },
 };
 
-/** Boots a copy of the deployed host and starts a world around it. */
-export const deployedWorld = (alias: string): Promise<Copy> => copyOf(bare, alias);
+/** Boots a copy of the deployed host and starts a world around it. Both end after the tests of the calling file. */
+export async function deployedWorld(alias: string) {
+  const world = await copyOf(bare, alias);
+  const [host] = world.hosts;
+  afterAll(async () => {
+    await world.close();
+    await host.kill();
+  });
+  return { world, host };
+}
 
 const place = (host: Host, api: string): Place => ({
   login: `root@${host.alias}`,

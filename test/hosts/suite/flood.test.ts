@@ -8,58 +8,40 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { delivery } from "../../fakes/deliveries.ts";
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { type Change, delivery } from "../../fakes/deliveries.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
 import type { Flood } from "../flood.ts";
-import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { hostnameOf, originPort, type World } from "../world.ts";
+import { hostnameOf, originPort } from "../world.ts";
 
 const program = fileURLToPath(new URL("../flood.ts", import.meta.url));
 const source = actors.github.v4[0];
 const accepted = "202 pushgate-receiver";
 
-let host: Host;
-let world: World;
+const { world, host } = await deployedWorld("flood");
 const running: Attackers[] = [];
 
-beforeAll(async () => {
-  const deployed = await deployedWorld("flood");
-  world = deployed;
-  [host] = deployed.hosts;
-  await fault.noGuard.make(world, host);
-});
-
+beforeAll(() => fault.noGuard.make(world, host));
 afterEach(async () => {
   for (const { stop } of running.splice(0)) await stop();
 });
 
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
+const push = (change: Change = {}) =>
+  delivery({ source, host: hostnameOf(host), headers: { "cf-connecting-ip": source }, ...change });
 
-const push = (secret?: string) =>
-  delivery({
-    source,
-    host: hostnameOf(host),
-    headers: { "cf-connecting-ip": source },
-    ...(secret !== undefined && { secret }),
-  });
-
+/** `lines`: what the process has printed. */
 type Attackers = {
   readonly over: () => boolean;
-  /** What the process has printed. */
   readonly lines: readonly string[];
   readonly stop: () => Promise<unknown>;
 };
 
 /** Starts attackers whose deliveries have the signature of another secret; resolves when they have begun. */
-async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flood>): Promise<Attackers> {
-  const { method, path, headers, body } = push("another-secret-0123456789-abcdefghij");
+async function attack(change: Pick<Flood, "connections" | "sends">): Promise<Attackers> {
+  const { method, path, headers, body } = push({ secret: "another-secret-0123456789-abcdefghij" });
   const named = Object.entries({ host: hostnameOf(host), ...headers }).map((pair) => pair.join(": "));
   const head = [`${method} ${path} HTTP/1.1`, ...named].join("\r\n");
   const to = { host: host.address, port: originPort, from: actors.edge.v4, tls: world.client() };
@@ -67,18 +49,16 @@ async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flo
   const child = spawn("nice", ["-n", "19", process.execPath, program], { stdio: ["pipe", "pipe", "inherit"] });
   const lines: string[] = [];
   createInterface(child.stdout).on("line", (line) => lines.push(line));
-  let ended = false;
-  const end = once(child, "close").then(() => {
-    ended = true;
-  });
+  const end = once(child, "close");
   child.stdin.end(JSON.stringify(flood));
   const stop = () => {
     child.kill("SIGKILL");
     return end;
   };
-  const attackers = { over: () => ended, lines, stop };
+  const over = () => child.exitCode !== null && child.stdout.readableEnded;
+  const attackers = { over, lines, stop };
   running.push(attackers);
-  await until("the attackers begin", () => ended || lines.includes("ready") || undefined);
+  await until("the attackers begin", () => over() || lines.includes("ready") || undefined);
   return attackers;
 }
 
@@ -126,13 +106,11 @@ test("10,000 forged deliveries from GitHub's address delay a good one from it by
   });
 }, 600_000);
 
-test("500 slow clients, and 500 strangers at the origin port, delay a good delivery by less than 1 s", async () => {
+test("500 slow clients delay a good delivery by less than 1 s", async () => {
   const spooled = (await world.spooled(host)).length;
   const before = await quiet();
   await attack({ connections: 250, sends: "a slow head" });
   await attack({ connections: 250, sends: "a slow body" });
-  await attack({ connections: 100, sends: "a slow read" });
-  await attack({ connections: 500, sends: "nothing", from: [actors.stranger.v4[0]] });
   await until(
     "nginx has 450 slow clients",
     async () => Number(await host.read(`ss -Htn state established sport = :${originPort} | wc -l`)) >= 450 || undefined,
@@ -143,7 +121,6 @@ test("500 slow clients, and 500 strangers at the origin port, delay a good deliv
   expect([...before.others, ...during.others]).toEqual([]);
   expect(during.longest - before.median).toBeLessThan(1_000);
   expect(await world.spooled(host)).toHaveLength(spooled + before.count + during.count);
-  expect(await host.read(`ss -Htn sport = :${originPort} dst ${actors.stranger.v4[0]} | wc -l`)).toBe("0");
 }, 300_000);
 
 test("without nginx's buffer, slow clients hold the receiver's places, and it rejects a good delivery", async () => {
