@@ -9,22 +9,17 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
 import { type Edge, startEdge } from "../../fakes/cloudflare/dataplane.ts";
 import { deployedName, deployedWorld } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { nameAddress } from "../lab/lab.ts";
 import { run, until } from "../lab/process.ts";
-import { edgeBack, edgeFront, hostnameOf, originPort, type World } from "../world.ts";
+import { edgeBack, edgeFront, hostnameOf, originPort } from "../world.ts";
 
-let host: Host;
-let world: World;
+const { world, host } = await deployedWorld("canary");
 /** The fake Cloudflare at the hook hostname. It listens on 443, because the program cannot choose another port. */
 let edge: Edge;
 
 beforeAll(async () => {
   const trusted = join(mkdtempSync(join(tmpdir(), "pushgate-trusted-")), "edge.pem");
   process.env.NODE_EXTRA_CA_CERTS = trusted;
-  const deployed = await deployedWorld("canary");
-  world = deployed;
-  [host] = deployed.hosts;
   edge = await startEdge({
     zone: world.api.zone,
     originAuthorities: [world.api.authority.certificate],
@@ -40,8 +35,6 @@ beforeAll(async () => {
 afterAll(async () => {
   delete process.env.NODE_EXTRA_CA_CERTS;
   await edge?.close();
-  await world?.close();
-  await host?.kill();
 });
 
 const provider = (rules: string) => run("nft", ["-f", "-"], { stdin: rules });

@@ -5,29 +5,17 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { settledCa, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { ClientCertificate } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { deployedWorld } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { repeatWhile } from "../repeat-while.ts";
-import { type Answer, hostnameOf, type World } from "../world.ts";
+import { type Answer, hostnameOf } from "../world.ts";
 
-let host: Host;
-let world: World;
-
-beforeAll(async () => {
-  const deployed = await deployedWorld("keyless");
-  world = deployed;
-  [host] = deployed.hosts;
-});
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
+const { world, host } = await deployedWorld("keyless");
 
 const leaf = (): ClientCertificate => world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
 const generation = (value: number) => world.stack.configure({ "pushgate:edge": { plan: "pro", generation: value } });

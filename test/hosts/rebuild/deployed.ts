@@ -5,6 +5,7 @@
  */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
+import { afterAll } from "vitest";
 import { copyOf, kept, type Original } from "../deployed.ts";
 import { startGitServer } from "../lab/git-server.ts";
 import type { CopyOptions } from "../lab/host.ts";
@@ -31,7 +32,10 @@ const original: Original<{ readonly git: string; readonly sites: Sites }> = {
   },
 };
 
-/** A copy of the host with published sites, a world and a git host around it. An `up` brings `changes` to the sites. */
+/**
+ * A copy of the host with published sites, a world and a git host around it. An `up` brings `changes` to the sites. All ends
+ * after the tests of the calling file.
+ */
 export async function deployedRebuild(
   alias: string,
   changes: Partial<Record<HookName, Readonly<Record<string, unknown>>>> = {},
@@ -41,6 +45,10 @@ export async function deployedRebuild(
   const git = await startGitServer(folder);
   const world = await copyOf(original, alias, { ...copied, change: git.introduceAgain });
   const rebuild = rebuildAround(world.hosts[0], world, git, sites);
+  afterAll(async () => {
+    await rebuild.close();
+    await rebuild.host.kill();
+  });
   for (const [hook, change] of Object.entries(changes)) rebuild.configure(hook as HookName, change);
   if (Object.keys(changes).length > 0) await rebuild.up();
   return rebuild;

@@ -3,17 +3,15 @@
  * change of the builder's layers, `up` repairs them in place, and no visitor notices. Then a site gets its own hostname
  * while its git host delivers.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { deployedName } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { repeatWhile } from "../repeat-while.ts";
 import { zoneName } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, placesOf } from "./site.ts";
 import { idle, published, statusOf } from "./status.ts";
-import type { Rebuild } from "./world.ts";
 
 /** A layer, the shell script that root runs on the host, and what preview must print about it. */
 type Fault = { readonly layer: string; readonly change: string; readonly says: readonly string[] };
@@ -21,19 +19,12 @@ type Fault = { readonly layer: string; readonly change: string; readonly says: r
 const hostname = `www.${zoneName}`;
 const { webRoot, site: folder } = placesOf("site");
 const current = `${folder}/current`;
-let host: Host;
-let rebuild: Rebuild;
+const rebuild = await deployedRebuild("drifter", { site: { hostname } });
+const { host } = rebuild;
 
 beforeAll(async () => {
-  rebuild = await deployedRebuild("drifter", { site: { hostname } });
-  ({ host } = rebuild);
   await idle(host);
   await idle(host, "docs");
-});
-
-afterAll(async () => {
-  await rebuild?.close();
-  await host?.kill();
 });
 
 /** The faults, in the order in which `up` repairs their layers. */

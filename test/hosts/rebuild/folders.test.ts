@@ -2,39 +2,31 @@
  * Accounts that can write the content, or exchange the folders above it, lead a build to files that they may not read.
  * The same attack is made without the protection, where it must succeed. And what preview says of folders.
  */
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { generatorUser, units } from "../../../infra/host/paths.ts";
 import { folderQuestion } from "../../../infra/host/site/site.ts";
 import { settingsOf } from "../apply-directly.ts";
-import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { page, placesOf } from "./site.ts";
 import { idle, runOf, timersEnd } from "./status.ts";
-import { type Rebuild, withDropIn } from "./world.ts";
+import { withDropIn } from "./world.ts";
 
-let host: Host;
-let rebuild: Rebuild;
+const rebuild = await deployedRebuild("folders");
+const { host } = rebuild;
 
 const { content } = placesOf("docs");
 /** In files that all accounts may read, in folders that only their owner may enter. */
 const secret = "SECRET-OF-ANOTHER-ACCOUNT";
 
 beforeAll(async () => {
-  rebuild = await deployedRebuild("folders");
-  ({ host } = rebuild);
   for (const name of ["_index.md", "posts/one.md"])
     await host.writeFile(`/home/other/closed/${name}`, page("Closed", secret));
   await host.inside("chmod 0700 /home/other");
   await timersEnd(host);
   await idle(host, "docs");
-});
-
-afterAll(async () => {
-  await rebuild?.close();
-  await host?.kill();
 });
 
 const asGuest = (script: string) => host.inside("runuser -u guest -- sh -es", { stdin: `cd /home/guest\n${script}` });

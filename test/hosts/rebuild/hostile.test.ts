@@ -8,32 +8,24 @@ import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { bundledBuilder, type Without } from "../../service/builder/harness.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
-import type { Host } from "../lab/host.ts";
-import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
+import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { labFolder } from "../lab/lab.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { css, endless, front, type HookName, placesOf, siteFiles } from "./site.ts";
 import { awaitStatus, idle, published, runOf, statusOf, timersEnd } from "./status.ts";
-import { type Rebuild, withDropIn } from "./world.ts";
+import { withDropIn } from "./world.ts";
 
-let host: Host;
-let rebuild: Rebuild;
-let internal: Internal;
+// Hugo fills a small disk in seconds.
+const rebuild = await deployedRebuild("hostile", {}, { diskMegabytes: 256 });
+const { host } = rebuild;
+const internal = await startInternal();
 
 beforeAll(async () => {
-  internal = await startInternal();
-  // Hugo fills a small disk in seconds.
-  rebuild = await deployedRebuild("hostile", {}, { diskMegabytes: 256 });
-  ({ host } = rebuild);
   await timersEnd(host);
 });
 
-afterAll(async () => {
-  await rebuild?.close();
-  await internal?.close();
-  await host?.kill();
-});
+afterAll(() => internal.close());
 
 /** The next valid push is published after each attack. */
 let mark = 0;

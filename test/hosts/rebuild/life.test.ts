@@ -2,30 +2,19 @@
  * Events in the life of a host with published sites: a build that hangs, and how the operator notices it and ends it; a
  * git host that is away; a reboot in the middle of a build. The tests run on one host, in this order.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { builderUser, generatorUser, units } from "../../../infra/host/paths.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
-import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { secretSearch } from "../secret-search.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { endless, front, placesOf } from "./site.ts";
 import { awaitStatus, idle, published, statusOf, timersEnd } from "./status.ts";
-import type { Rebuild } from "./world.ts";
 
-let host: Host;
-let rebuild: Rebuild;
+const rebuild = await deployedRebuild("life");
+const { host } = rebuild;
 
-beforeAll(async () => {
-  rebuild = await deployedRebuild("life");
-  ({ host } = rebuild);
-  await timersEnd(host);
-});
-
-afterAll(async () => {
-  await rebuild?.close();
-  await host?.kill();
-});
+beforeAll(() => timersEnd(host));
 
 test("while Hugo hangs, the deploy key is only in its agent's credential, in memory, and no other account can read it", async () => {
   const credential = `/run/credentials/${units.agent("docs")}/deploy-key`;

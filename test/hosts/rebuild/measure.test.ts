@@ -1,25 +1,17 @@
 /** Measures time; no other test file runs at the same time. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { median } from "../../bench/measure.ts";
-import type { Host } from "../lab/host.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front } from "./site.ts";
 import { idle, published, runs, timersEnd } from "./status.ts";
-import { type Rebuild, shows } from "./world.ts";
+import { shows } from "./world.ts";
 
-let host: Host;
-let rebuild: Rebuild;
+const rebuild = await deployedRebuild("measure");
+const { host } = rebuild;
 
 beforeAll(async () => {
-  rebuild = await deployedRebuild("measure");
-  ({ host } = rebuild);
   // A build started by a timer would delay the measured one.
   await timersEnd(host);
-});
-
-afterAll(async () => {
-  await rebuild?.close();
-  await host?.kill();
 });
 
 // Measured: 2.0 starts of Node in a unit on Debian 12. One takes 0.11 s on two free cores; on busy ones the ratio grows, too,

@@ -3,29 +3,17 @@
  * through the reporter's unit; metrics as docs/metrics.md says. The tests run on one host, in this order.
  */
 import { readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
 import type { Files } from "../../fakes/git-repository.ts";
-import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
-import type { Rebuild } from "./world.ts";
 
-let host: Host;
-let rebuild: Rebuild;
-
-beforeAll(async () => {
-  rebuild = await deployedRebuild("options");
-  ({ host } = rebuild);
-});
-
-afterAll(async () => {
-  await rebuild?.close();
-  await host?.kill();
-});
+const rebuild = await deployedRebuild("options");
+const { host } = rebuild;
 
 const isActive = async (unit: string) =>
   (await host.inside(`systemctl is-active '${unit}'`, { check: false })).stdout.trim();

@@ -6,30 +6,22 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { builderUser, generatorUser, paths, units } from "../../../infra/host/paths.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
-import type { Host } from "../lab/host.ts";
-import { type Internal, internalSecret, startInternal } from "../lab/internal-services.ts";
+import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName, placesOf, siteFiles } from "./site.ts";
 import { awaitStatus, idle, runOf, runs, statusOf, timersEnd } from "./status.ts";
 import { type Rebuild, shows, withDropIn } from "./world.ts";
 
-let host: Host;
-let rebuild: Rebuild;
-let internal: Internal;
+const rebuild = await deployedRebuild("units");
+const { host } = rebuild;
+const internal = await startInternal();
 
 beforeAll(async () => {
-  internal = await startInternal();
-  rebuild = await deployedRebuild("units");
-  ({ host } = rebuild);
   await timersEnd(host);
 });
 
-afterAll(async () => {
-  await rebuild?.close();
-  await internal?.close();
-  await host?.kill();
-});
+afterAll(() => internal.close());
 
 const served = (path: string) => host.inside(`cat ${path}`, { check: false }).then(({ stdout }) => stdout);
 const isActive = (unit: string) => host.read(`systemctl is-active ${unit} || true`);

@@ -14,29 +14,22 @@ import { paths } from "../../../infra/host/paths.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { deployedWorld } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
-import { type Answer, hostnameOf, type World } from "../world.ts";
+import { type Answer, hostnameOf } from "../world.ts";
 
 const repository = fileURLToPath(new URL("../../..", import.meta.url));
 const [first] = actors.gitlab.v4;
 const [second] = actors.bitbucket.v4;
 const senders = [...actors.github.v4, ...actors.github.v6];
 
-let host: Host;
-let world: World;
+const { world, host } = await deployedWorld("load");
 let program: string;
 
 beforeAll(async () => {
-  const deployed = await deployedWorld("load");
-  world = deployed;
-  [host] = deployed.hosts;
   program = mkdtempSync(join(tmpdir(), "pushgate-program-"));
 });
 
 afterAll(async () => {
-  await world?.close();
-  await host?.kill();
   rmSync(program, { recursive: true, force: true });
 });
 

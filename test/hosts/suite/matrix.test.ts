@@ -17,7 +17,8 @@ import { type Answer, hostnameOf, originPort } from "../world.ts";
 
 const { accepted, blocked, impostors, notAllowed, places, stages } = matrix;
 
-let lab: matrix.Lab;
+const { world, host } = await deployedWorld("matrix");
+const lab: matrix.Lab = { host, world, certificates: await otherPeoplesCertificates() };
 const closing: (() => void)[] = [];
 
 /** Sends all attacks at once, because a silence takes seconds. The spool must then hold only the accepted ones. */
@@ -33,9 +34,6 @@ async function send(rows: readonly matrix.Row[]) {
 const all = stages.flatMap(({ rows }) => rows);
 
 beforeAll(async () => {
-  const world = await deployedWorld("matrix");
-  const [host] = world.hosts;
-  lab = { host, world, certificates: await otherPeoplesCertificates() };
   // The zone challenges bots, as in the incident.
   await fault.bots("managed_challenge").make(world, host);
   await addOtherSite(host, matrix.receiverPort);
@@ -48,8 +46,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   for (const close of closing) close();
-  await lab?.world.close();
-  await lab?.host.kill();
 });
 
 test("with every layer as declared, each attack is stopped", async () => {

@@ -4,27 +4,13 @@
  * restarts and reloads this one.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { nginxFolders, nginxLogs, paths, units } from "../../../infra/host/paths.ts";
 import { deployedWorld } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { repeatWhile } from "../repeat-while.ts";
-import type { World } from "../world.ts";
 
-let host: Host;
-let world: World;
-
-beforeAll(async () => {
-  const deployed = await deployedWorld("nginx");
-  world = deployed;
-  [host] = deployed.hosts;
-});
-
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
+const { world, host } = await deployedWorld("nginx");
 
 const pid = () => host.read(`systemctl show -p MainPID --value ${units.nginx}`);
 const drop = `${paths.units}/${units.nginx}.d`;

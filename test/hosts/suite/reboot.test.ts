@@ -9,15 +9,13 @@ import { type Change, delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { answers, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
-import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { repeatWhile } from "../repeat-while.ts";
-import { type Answer, hostnameOf, type World } from "../world.ts";
+import { type Answer, hostnameOf } from "../world.ts";
 
-let host: Host;
-let world: World;
+const { world, host } = await deployedWorld("reboot");
 
 /** A validly signed delivery of another source, with the zone's own client certificate: only the list rejects it. */
 function fromElsewhere(client: string = actors.stranger.v4[0], change: Change = {}): Promise<Answer> {
@@ -63,17 +61,6 @@ async function everythingHolds(): Promise<void> {
 }
 
 const accepted = (seen: readonly Answer[]) => seen.filter(({ status }) => status >= 200 && status < 300);
-
-beforeAll(async () => {
-  const deployed = await deployedWorld("reboot");
-  world = deployed;
-  [host] = deployed.hosts;
-});
-
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
 
 test("the receiver accepts deliveries after a reboot, and no stranger gets in during it", async () => {
   const boot = await host.read("cat /proc/sys/kernel/random/boot_id");

@@ -4,34 +4,25 @@
  * outcome by its sources is in test/infra/trace.
  */
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { clientCaPath, paths, settledCa, units } from "../../../infra/host/paths.ts";
 import type { Traced } from "../../../infra/trace/verdict.ts";
 import { type Change, delivery } from "../../fakes/deliveries.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
-import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { run } from "../lab/process.ts";
-import { type Answer, edgeBack, hostnameOf, type World } from "../world.ts";
+import { type Answer, edgeBack, hostnameOf } from "../world.ts";
 
-let host: Host;
-let world: World;
+const { world, host } = await deployedWorld("trace");
 const rarely = `/usr/local/lib/systemd/system/${units.guardTimer}.d/rarely.conf`;
 
 beforeAll(async () => {
-  world = await deployedWorld("trace");
-  host = world.hosts[0]!;
   // Else the guard repairs some faults within a minute. It still runs when an apply starts it. `up` would remove this
   // file below /etc.
   await host.writeFile(rarely, "[Timer]\nOnCalendar=\nOnCalendar=yearly\n");
   await host.inside("systemctl daemon-reload");
 });
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
-
 /** Traces by the id, and by what a git host's page would show of the answer. */
 async function traced(id: string, answer?: Answer) {
   const headers = Object.entries({ "x-served-by": "", ...answer?.headers }).flatMap(([name, value]) => [

@@ -1,7 +1,7 @@
 /**
  * One `up` on a freshly installed host: every layer in order, a clean audit that costs one connection, and deliveries
  * through all layers. A search for the text of each secret, during and after this `up`, proves that it is only where it
- * must be. hosts.test.ts has a host without IPv6, and edge/documents.test.ts rotates a secret.
+ * must be. no-ipv6.test.ts has a host without IPv6, and edge/documents.test.ts rotates a secret.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";

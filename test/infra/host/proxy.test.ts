@@ -78,6 +78,10 @@ describe("nginx answers", () => {
     ["a body declared too large", sent(post, github, [`Content-Length: ${bodyBytes + 1}`], "{}"), 413],
     ["a header too large", push(github, "/webhook/site", `X-Long: ${long}`), 400],
     ["a length and chunks, as in request smuggling", smuggled, 400],
+    ["two lengths", sent(post, github, ["Content-Length: 2", "Content-Length: 5"], "{}"), 400],
+    ["a length with a sign", sent(post, github, ["Content-Length: +2"], "{}"), 400],
+    ["a chunk whose length is no number", sent(post, github, ["Transfer-Encoding: chunked"], "zz\r\n{}\r\n"), 400],
+    ["a space before a colon", sent(post, github, ["Content-Type : application/json"], "{}"), 400],
     ["an address too long", push(github, `/webhook/${long}`), 414],
   ];
 

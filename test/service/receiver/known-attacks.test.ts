@@ -31,11 +31,11 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["Express's limit of 100 kB", `${receiver}/app.test.ts`, "the receiver accepts the largest pushes"],
   ["a body longer than its signature", `${receiver}/wire.test.ts`, "the receiver accepts a body of exactly bodyBytes"],
   ["smuggling", `${receiver}/wire.test.ts`, "a length and chunks, as in request smuggling"],
-  ["smuggling on the way to nginx", "test/hosts/suite/deliveries.test.ts", "a length and chunks"],
+  ["smuggling on the way to nginx", proxy, "a length and chunks, as in request smuggling"],
   ["smuggling on a kept connection to the receiver", proxy, "a stranger passes on an allowed sender's connection"],
   ["a slow sender", `${receiver}/wire.test.ts`, "a sender that does not end its headers or its body"],
   ["a slow sender at nginx", "test/hosts/suite/flood.test.ts", "500 slow clients"],
-  ["a body over nginx's limit", "test/hosts/suite/deliveries.test.ts", "one byte over the limit, without a length"],
+  ["a body over nginx's limit", "test/hosts/suite/deliveries.test.ts", "a body of %i bytes, without a length"],
   // The path, and what is logged.
   ["a path that a router reads as the hook's", rejections, "a delivery to %s: 404"],
   ["a token in the query that is logged", rejections, "a query"],
@@ -49,7 +49,11 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["pollution of prototypes", meaning, "names of prototypes"],
   ["a command in a branch's name", meaning, "is no build with the branch"],
   ["Gitea's and Forgejo's delivery taken for GitHub's", meaning, "a delivery of %s is recognised, whatever other"],
-  ["one hook of several of a repository", "test/hosts/suite/deliveries.test.ts", "two hooks of one repository and"],
+  [
+    "one hook of several of a repository",
+    "test/hosts/suite/deliveries.test.ts",
+    "a push of %s is accepted for its hook alone",
+  ],
   // The source.
   ["a source outside the ranges, by its own address", proxy, "a source outside the hook's ranges"],
   ["a source after an allowed one", "test/hosts/suite/matrix.test.ts", "a denied source gets in after an allowed one"],
