@@ -48,14 +48,14 @@ enable_units() {
   reload_stale "$@"
 }
 
-# Restarts services $2..., and fails where one fails within 1.2 s, or before command $1 succeeds.
+# Restarts services $2..., and fails where one fails within 1.2 s, or before command $1 succeeds, which waits for an answer.
 restart_and_watch() {
   serves=$1
   shift
   systemctl reset-failed "$@" 2>/dev/null || :
   systemctl restart "$@"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    sleep 0.1
+    ! "$serves" || return 0
     for unit; do
       [ "$(systemctl show -p Result --value "$unit")" = success ] || {
         say "$unit does not stay up. Its last journal lines:"
@@ -63,7 +63,7 @@ restart_and_watch() {
         exit 1
       }
     done
-    ! "$serves" || return 0
+    sleep 0.1
   done
 }
 

@@ -44,7 +44,6 @@ test("status prints since when a build runs; rollback ends it and holds its comm
   const { deployed, releases } = statusOf(host, "docs")!;
   const { body } = await rebuild.visit("/", "docs");
   const shown = await rebuild.world.stack.pushgate("status");
-  expect(shown, shown.stdout + shown.stderr).toMatchObject({ code: 0 });
   const building = /building +begun .* ago \(.*\)\n +pending +(1 request, )?1 taken and not published yet/;
   expect(shown.stdout.split(/^ {2}docs /m)[1]).toMatch(building);
 
