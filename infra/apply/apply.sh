@@ -139,18 +139,16 @@ fact() { # name read want
   [ "$phase" = facts ] || return 0
   facts=$((facts + 1))
   # Side by side, as most of a fact's time is a wait for systemd.
-  read_fact "$@" >"$work/fact.$facts" &
-}
-
-read_fact() { # name read want
-  out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/output.$facts" </dev/null)
-  status=$?
-  out=$(printf '%.2048s' "$out")
-  out=${out#"${out%%[![:space:]]*}"}
-  out=${out%"${out##*[![:space:]]}"}
-  [ "$out" != "$3" ] || [ "$status" = 124 ] || [ "$status" = 137 ] || return 0
-  said=$(sed 's/^/; /;q' "$work/output.$facts")
-  printf '  %s: declared is "%s", the host reports "%s" (exit %s)%s\n' "$1" "$3" "$out" "$status" "$said"
+  {
+    out=$(timeout -k 1 5 sh -c "$script$nl$2" 2>"$work/output.$facts" </dev/null)
+    status=$?
+    out=$(printf '%.2048s' "$out")
+    out=${out#"${out%%[![:space:]]*}"}
+    out=${out%"${out##*[![:space:]]}"}
+    { [ "$out" = "$3" ] && [ "$status" != 124 ] && [ "$status" != 137 ]; } ||
+      printf '  %s: declared is "%s", the host reports "%s" (exit %s)%s\n' "$1" "$3" "$out" "$status" \
+        "$(sed 's/^/; /;q' "$work/output.$facts")"
+  } >"$work/fact.$facts" &
 }
 
 # Sets `unmet` to a line for each fact that is not as declared.

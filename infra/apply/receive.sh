@@ -4,8 +4,7 @@
 set -e
 umask 077
 file=$3/$4.cjs
-remove_partial() { rm -f "$file.new"; }
-trap remove_partial EXIT
+trap 'rm -f "$file.new"' EXIT
 mkdir -p "$3"
 head -c "$5" >"$file.new"
 echo "$4  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run npx pulumi up again." >&2; exit 1; }

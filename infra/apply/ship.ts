@@ -15,8 +15,8 @@ import { sshTo } from "./ssh.ts";
 /** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
 
-/** A program: its file, relative to infra/, its hash in hex, and its size. */
-type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
+/** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
+export type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
 /** Root's shell in a transient unit, fed by standard input after the bundle, for at most `timeout` seconds. */
 export function applyCommand({ sudo, name }: Pick<Host, "sudo" | "name">, timeout: number, bundle?: Bundle): string {

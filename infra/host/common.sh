@@ -57,11 +57,10 @@ restart_and_watch() {
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
     ! "$serves" || return 0
     for unit; do
-      [ "$(systemctl show -p Result --value "$unit")" = success ] || {
-        say "$unit does not stay up. Its last journal lines:"
-        lines_of "$unit"
-        exit 1
-      }
+      [ "$(systemctl show -p Result --value "$unit")" != success ] || continue
+      say "$unit does not stay up. Its last journal lines:"
+      lines_of "$unit"
+      exit 1
     done
     sleep 0.1
   done

@@ -9,7 +9,7 @@ import { guardLayer } from "./guard/guard.ts";
 import { originCertificateLayer } from "./origin-certificate/origin-certificate.ts";
 import { originKeyLayer } from "./origin-key/origin-key.ts";
 import { packagesLayer } from "./packages/packages.ts";
-import { type Bundle, isNeeded, type Program, programLayer } from "./programs/programs.ts";
+import { isNeeded, type Program, programLayer } from "./programs/programs.ts";
 import { proxyLayer } from "./proxy/proxy.ts";
 import { receiverLayer } from "./receiver/receiver.ts";
 import { routingLayer } from "./routing/routing.ts";
@@ -20,7 +20,7 @@ import { siteLayer } from "./site/site.ts";
 export type Made = {
   readonly certificate: string;
   readonly clientCaPem: string;
-  readonly programs: { readonly [program in Program]?: Pick<Bundle, "sha256"> };
+  readonly programs: { readonly [program in Program]?: { readonly sha256: string } };
 };
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {

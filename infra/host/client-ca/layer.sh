@@ -1,5 +1,4 @@
 # A removal reloads nothing: the proxy layer leaves right after.
-reload() { ! systemctl is-active --quiet "$nginx" || systemctl reload "$nginx"; }
+reactivate() { ! systemctl is-active --quiet "$nginx" || systemctl reload "$nginx"; }
 
-activate() { [ -z "$changed" ] || reload; }
-reactivate() { reload; }
+activate() { [ -z "$changed" ] || reactivate; }

@@ -6,16 +6,8 @@ sum_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
 
 put() { # file
   chmod 0644 "$1"
-  cp -p "$1" "$path.new"
+  mv "$1" "$path.new"
   replace "$path"
-}
-
-# Removes former programs, and what arrived and was not installed, of all programs. The files of the installed ones stay,
-# so that an apply undoes a manual change without sending them again.
-prune() {
-  keep=
-  for file in $installed; do keep="$keep $(sum_of "$file").cjs"; done
-  for file in "$incoming"/* "$incoming"/.[!.]*; do among "${file##*/}" "$keep" || rm -rf "$file"; done
 }
 
 # Never a socket or a path.
@@ -40,7 +32,7 @@ activate() {
     put "$arrived"
     restart_running
   fi
-  prune
+  rm -rf "$incoming"
   chown root:root "$path"
   chmod 0644 "$path"
 }
@@ -49,7 +41,6 @@ reactivate() {
   set -e
   [ -f "$former" ] || return 0
   put "$former"
-  rm -f "$former"
   for unit in $running; do
     ! systemctl is-failed --quiet "$unit" || systemctl reset-failed "$unit"
     ! systemctl cat "$unit" >/dev/null 2>&1 || systemctl restart "$unit"
@@ -57,7 +48,6 @@ reactivate() {
 }
 
 retire() {
-  rm -rf "$path" "$path.new" "$former"
-  prune
-  remove_empty "$incoming" "$lib"
+  rm -rf "$path" "$path.new" "$incoming"
+  remove_empty "$lib"
 }

@@ -3,13 +3,11 @@ import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import type { Bundle } from "../../apply/ship.ts";
 import { isReported, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
-
-/** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
-export type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
 export const programNames = ["receiver", "builder", "reporter"] as const;
 export type Program = (typeof programNames)[number];
@@ -18,10 +16,9 @@ export const isNeeded = (program: Program, settings: Settings): boolean =>
   program === "receiver" || sitesOf(settings).some((hook) => program === "builder" || isReported(hook));
 
 /** The units that a new program restarts. A reporter fails where a recipient rejects a result: the next one starts it. */
-const running: Record<Program, (settings: Settings) => string[]> = {
+const running: Partial<Record<Program, (settings: Settings) => string[]>> = {
   receiver: () => [units.receiver],
   builder: (settings) => sitesOf(settings).map(({ name }) => units.build(name)),
-  reporter: () => [],
 };
 
 export type Bundles = { readonly [program in Program]?: Bundle };
@@ -59,10 +56,9 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
 
 export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">) {
   const { incoming, lib, [program]: path } = paths;
-  const installed = programNames.map((name) => paths[name]);
   const read = `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`;
   return layerOf(import.meta.url, `${program}-program`, {
-    values: { program, path, sha256, running: running[program](settings), installed, incoming, lib },
+    values: { program, path, sha256, running: running[program]?.(settings) ?? [], incoming, lib },
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
     facts: [{ name: `${path} is`, read, want: `${sha256}\n644 root:root` }],
   });

@@ -51,17 +51,15 @@ serve() ( # hook, web root
     read -r former <"$notes/$hook"
     [ "$former" = "$root" ] || ! is_link_of "$hook" "$former" || rm -f -- "$former"
   fi
-  is_new=yes
-  [ ! -L "$root" ] || is_new=no
+  is_new=$([ -L "$root" ] || echo yes)
   make_folder "${root%/*}" 0755
   mkdir -p -- "$notes"
-  printf '%s\n' "$root" >"$notes/.$hook.new"
-  sync "$notes/.$hook.new"
-  mv -fT -- "$notes/.$hook.new" "$notes/$hook"
+  printf '%s\n' "$root" >"$notes/$hook.new"
+  replace "$notes/$hook"
   ln -sfT -- "$sites/$hook/current" "$root"
   systemctl enable --quiet --now "$(of_site "$siteTarget" "$hook")"
   # A new site is built at once, not when its timer elapses.
-  [ "$is_new" = no ] || systemctl start --no-block "$(of_site "$reconcile" "$hook")"
+  [ -z "$is_new" ] || systemctl start --no-block "$(of_site "$reconcile" "$hook")"
 )
 
 remove_others() {
