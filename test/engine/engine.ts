@@ -1,5 +1,5 @@
 /**
- * Runs the real engine on a program in a folder with its own state, stack file and PULUMI_HOME, without downloads. In
+ * Runs the real engine on pushgate's program in a folder with its own state, stack file and PULUMI_HOME, without downloads. In
  * place of a plugin that is not installed the engine finds the fake of test/fakes/plugins.
  *
  *   const stack = await workspace({
@@ -25,7 +25,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { basename, delimiter, dirname, isAbsolute, join, resolve } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
@@ -71,8 +71,6 @@ export type Run = {
 export type Resource = { readonly urn: string; readonly type: string; readonly inputs?: object };
 
 export type WorkspaceOptions = {
-  /** Folder that holds Pulumi.yaml; the repository by default. Its `main` runs in place. */
-  readonly project?: string;
   /** Another workspace's folder of the same project, or a copy: its state and stack file are the start. */
   readonly from?: string;
   /** `{ "pushgate:hosts": […] }`, typed as in the stack file. */
@@ -106,8 +104,6 @@ export type Workspace = {
   pushgate(...words: string[]): Promise<Run>;
   /** Any other command, such as `pulumi("stack", "ls")`, without an event log. */
   pulumi(...args: string[]): Promise<Run>;
-  /** Cancels the running command, as Ctrl-C does. */
-  interrupt(): void;
   close(): void;
 };
 
@@ -168,11 +164,10 @@ function readEvents(file: string): Pick<Run, "steps" | "diagnostics"> {
 const cleanEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PULUMI_|CLOUDFLARE_)/.test(name)));
 
-/** Creates a stack of a program. Throws `noEngine` when the engine is not installed. */
+/** Creates a stack. Throws `noEngine` when the engine is not installed. */
 export async function workspace(options: WorkspaceOptions = {}): Promise<Workspace> {
   const engine = findEngine();
   if (!engine) throw new Error(noEngine);
-  const project = resolve(options.project ?? repository);
   const stack = "test";
   const folder = mkdtempSync(join(tmpdir(), "pushgate-stack-"));
   for (const name of ["state", "home"]) mkdirSync(join(folder, name));
@@ -185,12 +180,8 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   }
 
   // The program stays in its own folder, so that its imports and relative paths work.
-  const yaml = parse(readFileSync(join(project, "Pulumi.yaml"), "utf8")) as Record<string, unknown>;
-  const main = String(yaml.main ?? ".");
-  writeFileSync(
-    join(folder, "Pulumi.yaml"),
-    stringify({ ...yaml, main: isAbsolute(main) ? main : join(project, main) }),
-  );
+  const yaml = parse(readFileSync(join(repository, "Pulumi.yaml"), "utf8")) as { main: string };
+  writeFileSync(join(folder, "Pulumi.yaml"), stringify({ ...yaml, main: join(repository, yaml.main) }));
   const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
   if (existsSync(cache)) symlinkSync(cache, join(folder, "home", "plugins"));
 
@@ -220,7 +211,6 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const fakes = fakePlugins(engine);
   const staying =
     options.starts || fakes.length === 0 ? undefined : stayingPlugins(fakes.map((path) => basename(path)));
-  let running: ReturnType<typeof spawn> | undefined;
   let runs = 0;
   const run = (args: readonly string[], events?: string, command = engine!): Promise<Run> => {
     const begin = (found = {}) => start(args, events, command, { ...env, ...found });
@@ -235,20 +225,17 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   ): Promise<Run> {
     const started = performance.now();
     const child = spawn(command, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
-    running = child;
     const text = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"] as const) {
+    for (const name of ["stdout", "stderr"] as const)
       child[name].setEncoding("utf8").on("data", (chunk: string) => {
         text[name] += chunk;
       });
-    }
     const timer = setTimeout(() => child.kill("SIGKILL"), patience);
     const code = await new Promise<number | null>((done, failed) => {
       child.on("error", failed);
       child.on("close", done);
     });
     clearTimeout(timer);
-    running = undefined;
     return { code, ...text, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
   }
   function operate(...args: string[]): Promise<Run> {
@@ -300,7 +287,6 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     pushgate: (...words) =>
       run([join(repository, "infra/cli/pushgate.cjs"), ...words, "--stack", stack], undefined, process.execPath),
     pulumi: (...args) => run(args),
-    interrupt: () => void running?.kill("SIGINT"),
     close: () => {
       staying?.close();
       rmSync(folder, { recursive: true, force: true });

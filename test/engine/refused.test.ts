@@ -3,7 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Workspace, workspace } from "./engine.ts";
-import { hostsThatAre, type ProgramStack, programStack } from "./program-stack.ts";
+import { type ProgramStack, programStack } from "./program-stack.ts";
 
 let all: ProgramStack;
 let stack: Workspace;
@@ -58,14 +58,4 @@ test("up rejects an engine that is too old", async () => {
   expect(old.code).not.toBe(0);
   expect(old.stdout + old.stderr).toMatch(/CLI version 3\.\d+\.\d+ does not satisfy the version range ">=4\.0\.0"/);
   nothingWasRequested();
-});
-
-test("up succeeds without the faults, and state: absent leaves the zone as it was before", async () => {
-  const before = structuredClone(all.api.zone);
-  expect((await stack.up()).code).toBe(0);
-  expect(existsSync(all.ssh.log)).toBe(true);
-  expect(all.api.zone).not.toEqual(before);
-  stack.configure({ "pushgate:hosts": hostsThatAre("absent") });
-  expect((await stack.up()).code).toBe(0);
-  expect(all.api.zone).toEqual(before);
 });

@@ -75,31 +75,6 @@ export const previews: readonly (readonly Row[])[] = [
     ["limit", "{ bodyBytes: 1024 }"],
   ],
   [
-    ["hooks[0].site.paths", "[/layouts]", "hooks[0].site.paths[0]"],
-    ["hooks[0].site.assets", "[.css]", "hooks[0].site.assets[0]"],
-    ["hooks[0].site.writers", "Web Editors"],
-    ["hooks[0].site.hugo.path", "hugo"],
-    ["hooks[0].site.reconcileMinutes", "0"],
-    ["hooks[0].site.limits.memoryMiB", "1 GiB"],
-    ["hooks[0].site.limits.pagesPercent", "101"],
-    ["hooks[1].site.knownHosts", '["git.example.net"]', "hooks[1].site.knownHosts[0]"],
-    ["limits.proxyBurst", "-1"],
-  ],
-  [
-    ["hooks[1].name", "github", "hooks[1].name", "secrets.github", "secrets.docs"],
-    [
-      "hosts[1]",
-      "{ name: web1, ssh: root@web1.example.org, address: 203.0.113.10, hostname: hooks.example.org }",
-      ...["hosts[1].name", "hosts[1].ssh", "hosts[1].address", "hosts[1].hostname"],
-    ],
-  ],
-  [
-    ["hooks[1].sources", undefined],
-    ["hooks[1].site.knownHosts", undefined],
-    ["hooks[0].site.notify", "https://chat.example.org/hooks", "secrets.site.notify"],
-    secret("docs.deployKey", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT me"),
-  ],
-  [
     ["hosts[0].address", "104.16.0.10"],
     secret("site.curent", long),
     secret("other.current", long, "secrets.other"),

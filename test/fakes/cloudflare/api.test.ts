@@ -1,13 +1,12 @@
-/** The fake API rejects what the real one rejects, and the fake plugin's client repeats what the real one repeats. */
+/** The fake API rejects what the real one rejects. */
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { Plan } from "../../../infra/config/settings.ts";
-import { ApiError, call, callForAll, configureApi } from "../plugins/cloudflare-api.ts";
-import { type Api, apiToken, type Fault, permissions, startApi } from "./api.ts";
+import { type Api, apiToken, permissions, startApi } from "./api.ts";
 import { createAuthority } from "./authority.ts";
 import { clientOf } from "./client.ts";
-import { type DnsRecord, emptyZone, idOf, type Ruleset } from "./zone.ts";
+import { type DnsRecord, emptyZone, type Ruleset } from "./zone.ts";
 
 const authority = await createAuthority("test CA");
 const tokens: Record<string, readonly string[]> = {};
@@ -15,8 +14,6 @@ const api: Api = await startApi({ zone: emptyZone("example.org", "free"), author
 const { ask, result, refused } = clientOf(() => api);
 beforeEach(() => {
   Object.assign(api.zone, emptyZone("example.org", "free"));
-  api.faults.length = 0;
-  api.requests.length = 0;
   tokens[apiToken] = permissions;
 });
 afterAll(async () => {
@@ -84,16 +81,6 @@ describe("rulesets", () => {
     await ask("PUT", `Z/rulesets/${id}?dry_run=true`, { rules: [] });
     expect(api.zone.rulesets[0]?.rules).toHaveLength(1);
   });
-  test("the list comes in pages, and the fake plugin's client reads all of them", async () => {
-    const { rules: _, ...one } = await result<Ruleset>("POST", "Z/rulesets", custom());
-    const managed = (n: number) => ({ ...one, id: idOf(n), kind: "managed", name: `managed ${n}`, rules: [] });
-    api.zone.rulesets.unshift(...Array.from({ length: 60 }, (_, n) => managed(n)));
-    expect((await ask("GET", "Z/rulesets?per_page=51")).status).toBe(400);
-    expect((await ask("GET", "Z/rulesets")).result).toHaveLength(50);
-    configureApi({ apiToken, baseUrl: api.url });
-    expect(await callForAll(`zones/${api.zone.id}/rulesets`)).toHaveLength(61);
-  });
-
   const only = (change: object, phase = firewall): [string, object[]] => [phase, [rule("a", change)]];
   const skip = (parameters?: object) => only({ action: "skip", action_parameters: parameters });
   const route = (parameters: object) => only({ action: "route", action_parameters: parameters }, "http_request_origin");
@@ -103,8 +90,6 @@ describe("rulesets", () => {
     ["free", /^400 20003 .* value for phase$/, only({}, "http_request_sanitize")],
     ["enterprise", /a Bot Management plan/, only({ expression: "cf.bot_management.score lt 30" })],
     ["business", /Enterprise plan is required/, only({ action: "log" })],
-    ["free", /custom response/, only({ action_parameters: { response: { status_code: 418 } } })],
-    ["pro", /it goes with block/, only({ action: "challenge", action_parameters: { response: {} } })],
     ["free", /not unique/, [firewall, [rule("a"), rule("a")]]],
     ["free", /unknown field "expresion"/, only({ expresion: "x" })],
     ["free", /description is too long/, only({ description: "x".repeat(501) })],
@@ -114,12 +99,8 @@ describe("rulesets", () => {
     ["free", /'BIC' is not a valid value for products/, skip({ products: ["BIC"] })],
     ["free", /is not a valid value for phases/, skip({ phases: ["http_request_origin"] })],
     ["free", /is not a valid value for action/, only({ action: "set_config" })],
-    ["free", /no rate limits/, only({ ratelimit: {} })],
-    ["free", /20155 cf.colo.id is required/, only({ ratelimit: { characteristics: ["ip.src"] } }, "http_ratelimit")],
     ["free", /not a valid value for port/, route({ origin: { port: 0 } })],
     ["free", /'host' is not a valid value for a route's/, route({ origin: { host: "x.example.net", port: 1 } })],
-    ["free", /it sets nothing/, set({})],
-    ["free", /'sll' is not a valid value for a setting/, set({ sll: "strict" })],
     ["free", /not a valid value for ssl/, set({ ssl: "very" })],
   ])("on %s: %s", async (plan, says, [phase, rules]) => {
     api.zone.plan = plan;
@@ -199,20 +180,4 @@ test("a client certificate is accepted with its key, for a hostname of the zone"
   const removed = { hostname, cert_id: made.id, enabled: null, status: "deleted" };
   expect((await ask("GET", `${pulls}/${hostname}`)).result).toMatchObject(removed);
   expect((await ask("GET", `${pulls}/other.example.org`)).status).toBe(404);
-});
-
-describe("the fake plugin's client", () => {
-  beforeEach(() => configureApi({ apiToken, baseUrl: api.url }));
-  const again = { "retry-after": "0" };
-  test.each<[string, Omit<Fault, "times">, number, RegExp]>([
-    ["gives up after ten more", { status: 429, headers: again }, 11, /429 .*"code":10013.*wait and try again/],
-    ["does not repeat after a rejection", { status: 403 }, 1, /403/],
-    ["rejects a success that is no JSON", { status: 200, body: "<html>" }, 1, /failed to parse .*<html>/],
-  ])("%s", async (_, fault, requests, says) => {
-    api.faults.push({ ...fault, times: 99 });
-    const failure = await call("GET", `zones/${api.zone.id}`).catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(ApiError);
-    expect(String(failure)).toMatch(says);
-    expect(api.requests).toHaveLength(requests);
-  });
 });

@@ -54,7 +54,7 @@ const skippable = {
 
 /** Throws the API's rejection of a rule that this plan does not include in this phase. `at`: its JSON pointer. */
 export function checkRule(rule: Rule, phase: string, plan: Plan, at: string): void {
-  const { action, action_parameters: parameters = {}, ratelimit } = rule;
+  const { action, action_parameters: parameters = {} } = rule;
   const refuse = (code: number, message: string, below = ""): never => {
     throw new Refusal(400, code, message, `${at}${below}`);
   };
@@ -78,10 +78,6 @@ export function checkRule(rule: Rule, phase: string, plan: Plan, at: string): vo
   const isEnterprise = plan.startsWith("enterprise");
   if (action === "log" && !isEnterprise)
     refuse(20003, "not entitled: the use of action log is not allowed, an Enterprise plan is required");
-  if (parameters.response !== undefined && action !== "block")
-    bad("response", "an action parameter", `it goes with block, not with ${action}`);
-  if (parameters.response !== undefined && plan === "free")
-    refuse(20003, "not entitled to use a custom response, a Pro plan is required");
 
   if (action === "skip") {
     for (const [name, allowed] of Object.entries(skippable))
@@ -98,16 +94,7 @@ export function checkRule(rule: Rule, phase: string, plan: Plan, at: string): vo
     if (!(Number.isInteger(port) && port! > 0 && port! < 65536)) bad(port, "port", "it must be from 1 to 65535");
   }
   if (action === "set_config") {
-    if (Object.keys(parameters).length === 0) bad("set_config", "action", "it sets nothing");
     for (const [name, value] of Object.entries(parameters))
       oneOf(value, name, configValues[name] ?? bad(name, "a setting", "it is unknown"));
   }
-  if (phase === "http_ratelimit") {
-    if (!ratelimit?.characteristics.includes("cf.colo.id"))
-      refuse(
-        20155,
-        "cf.colo.id is required: ratelimiting counting is processed at colocation level only",
-        "/ratelimit",
-      );
-  } else if (ratelimit !== undefined) bad("ratelimit", "a rule", `the phase ${phase} has no rate limits`);
 }

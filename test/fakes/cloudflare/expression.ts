@@ -24,7 +24,6 @@ export type Expression = {
   readonly matches: (request: EdgeRequest) => boolean;
   /** What it makes use of, for the plan to allow. */
   readonly fields: ReadonlySet<string>;
-  readonly operators: ReadonlySet<string>;
 };
 
 /** Throws ExpressionError. */
@@ -34,8 +33,7 @@ export function compile(source: string): Expression {
     throw new ExpressionError(20127, `the expression is ${source.length} characters long, the maximum is ${longest}`);
   const parser = new Parser(source);
   const node = parser.whole();
-  const { fields, operators } = parser;
-  return { matches: (request) => node.read(request) === true, fields, operators };
+  return { matches: (request) => node.read(request) === true, fields: parser.fields };
 }
 
 const elementOf = (type: Type): Type | undefined => /^\w+<(.*)>$/.exec(type)?.[1] as Type | undefined;
@@ -49,18 +47,17 @@ const orders: Readonly<Record<string, (a: Value, b: Value) => boolean>> = {
 
 class Parser extends Scanner {
   readonly fields = new Set<string>();
-  readonly operators = new Set<string>();
   #depth = 0;
 
   whole(): Node {
     const node = this.#logical("or");
     this.space();
-    if (this.at < this.source.length) this.fail("unrecognised input", this.source.length - this.at);
+    if (this.at < this.source.length) this.fail("unrecognised input");
     return this.#needs("Bool", node);
   }
 
-  #needs(type: Type, node: Node, at = this.at, reason = ""): Node {
-    if (node.type !== type) this.fail(`${reason}expected value of type ${type}, but got ${node.type}`, 1, at);
+  #needs(type: Type, node: Node, reason = ""): Node {
+    if (node.type !== type) this.fail(`${reason}expected value of type ${type}, but got ${node.type}`);
     return node;
   }
 
@@ -110,12 +107,11 @@ class Parser extends Scanner {
   /** A field or a call, and what is indexed out of it. */
   #value(): Node {
     this.space();
-    const at = this.at;
     const name = this.take(/[a-z_][a-z0-9_]*(\.[a-z0-9_]+)*/y);
-    if (name === undefined) this.fail("expected an identifier", this.source.length - at);
-    if (this.skip(/\(/y)) return this.#call(name, at);
+    if (name === undefined) this.fail("expected an identifier");
+    if (this.skip(/\(/y)) return this.#call(name);
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (field === undefined) this.fail("unknown identifier", name.length, at);
+    if (field === undefined) this.fail(`unknown identifier ${name}`);
     this.fields.add(name);
     let node: Node = { type: field.type, read: field.read };
     while (!node.each && this.skip(/\[/y)) {
@@ -137,11 +133,11 @@ class Parser extends Scanner {
     return { type: element, read: (request) => asList(read(request))[index] };
   }
 
-  #call(name: string, at: number): Node {
+  #call(name: string): Node {
     const close = () => this.skip(/\)/y) || this.fail("expected )");
     const argument = "invalid type of argument #0: ";
     if (name === "any" || name === "all") {
-      const node = this.#needs("Array<Bool>", this.#comparison(), at, argument);
+      const node = this.#needs("Array<Bool>", this.#comparison(), argument);
       close();
       const read = (request: EdgeRequest) => {
         const list = asList(node.read(request));
@@ -149,8 +145,8 @@ class Parser extends Scanner {
       };
       return { type: "Bool", read };
     }
-    if (name !== "len" && name !== "starts_with") this.fail("unknown identifier", name.length, at);
-    const node = this.#needs("Bytes", this.#value(), at, argument);
+    if (name !== "len" && name !== "starts_with") this.fail(`unknown identifier ${name}`);
+    const node = this.#needs("Bytes", this.#value(), argument);
     if (name === "starts_with" && !this.skip(/,/y)) this.fail("expected ,");
     const text = name === "starts_with" ? this.text() : "";
     close();
@@ -170,13 +166,11 @@ class Parser extends Scanner {
   /** What the type allows. `absent`: the answer where there is nothing to compare. */
   #operator(type: Type): { test: (value: Value) => boolean; absent: boolean } {
     this.space();
-    const at = this.at;
     const name = this.take(/[a-z_]+/y) ?? "";
     const order = Object.hasOwn(orders, name) ? orders[name] : undefined;
-    if (order === undefined && name !== "in") this.fail("expected an operator", name.length, at);
+    if (order === undefined && name !== "in") this.fail("expected an operator");
     if (elementOf(type) !== undefined || (type === "Ip" && name === "lt"))
-      this.fail(`unsupported operation for type ${type}`, name.length, at);
-    this.operators.add(name);
+      this.fail(`unsupported operation for type ${type}`);
     if (order === undefined) return { test: this.set(type), absent: false };
     const absent = name === "ne";
     if (type === "Ip") {

@@ -31,19 +31,6 @@ export const coded = (status: number, code: number): Answer => ({
   body: `error code: ${code}`,
 });
 
-/** `seconds`: how long the rule's mitigation lasts. */
-export const limited = (seconds: number): Answer => {
-  const { headers, body } = coded(429, 1015);
-  return { status: 429, headers: { ...headers, "retry-after": `${seconds}` }, body };
-};
-
-/** A rule's own response, on plans that include it. */
-export const custom = (response: { status_code: number; content: string; content_type: string }): Answer => ({
-  status: response.status_code,
-  headers: { server: "cloudflare", "content-type": response.content_type },
-  body: response.content,
-});
-
 const originFaults = {
   520: "Web server is returning an unknown error",
   521: "Web server is down",

@@ -5,13 +5,13 @@
  */
 import { addressLiteral } from "./address.ts";
 import { compile, type Expression } from "./expression.ts";
-import { type Answer, blocked, challenge, coded, custom, limited } from "./pages.ts";
+import { type Answer, blocked, challenge, coded } from "./pages.ts";
 import { type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
 import { type AccessRule, type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
 
 /** Names as Security Events gives its "source". */
 export type Source =
-  | ("dns" | "ip" | "ipRange" | "firewallCustom" | "rateLimit" | "firewallManaged" | "sbfm" | "botFight")
+  | ("dns" | "ip" | "firewallCustom" | "rateLimit" | "firewallManaged" | "sbfm" | "botFight")
   | ("zoneLockdown" | "uaBlock" | "bic" | "securityLevel");
 
 export type SecurityEvent = { readonly source: Source; readonly ref: string; readonly action: string };
@@ -75,8 +75,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const customRules = (): Refusal | undefined => {
     for (const { action, ref, action_parameters: parameters, logging } of matching("http_request_firewall_custom")) {
       if (action === "block" || !["skip", "log"].includes(action)) {
-        const answer = parameters?.response ? custom(parameters.response) : blocked;
-        return refuse("firewallCustom", ref, action, action === "block" ? answer : challenge);
+        return refuse("firewallCustom", ref, action, action === "block" ? blocked : challenge);
       }
       if (logging?.enabled !== false) events.push({ source: "firewallCustom", ref, action });
       skipped.push(...(parameters?.phases ?? []), ...(parameters?.products ?? []));
@@ -88,7 +87,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const rateRules = (): Refusal | undefined => {
     for (const { ref, action, ratelimit } of matching("http_ratelimit"))
       if ((request.counted?.(ref) ?? 0) > ratelimit!.requests_per_period)
-        return refuse("rateLimit", ref, action, limited(ratelimit!.mitigation_timeout));
+        return refuse("rateLimit", ref, action, coded(429, 1015));
     return undefined;
   };
 
@@ -104,8 +103,8 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
 
   const access = accessRule(zone, request);
   const isAllowed = access?.mode === "whitelist";
-  const refuseByAccess = ({ id, mode, configuration: { target } }: AccessRule): Refusal =>
-    refuse(target === "ip_range" ? "ipRange" : "ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
+  const refuseByAccess = ({ id, mode }: AccessRule): Refusal =>
+    refuse("ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
   /** Of a phase or a product, unless a rule skips it. */
   const unless = (name: string, run: () => Refusal | false | undefined) =>
     (!isAllowed && !skipped.includes(name) && run()) || undefined;

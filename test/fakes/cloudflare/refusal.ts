@@ -61,16 +61,3 @@ export function paged(all: readonly unknown[], query: URLSearchParams, usual = 1
   const total_pages = Math.ceil(all.length / per_page);
   return { result, info: { page, per_page, count: result.length, total_count: all.length, total_pages } };
 }
-
-/** The largest page of a list that is read by cursor, and the default. */
-const largestPage = 50;
-
-/** One page of a list that only goes forward; the last page's cursor is empty. */
-export function cursored(all: readonly unknown[], query: URLSearchParams): Reply {
-  const [per_page, from] = [Number(query.get("per_page") ?? largestPage), Number(atob(query.get("cursor") ?? ""))];
-  if (!(Number.isInteger(per_page) && per_page >= 1 && per_page <= largestPage))
-    throw new Refusal(400, 20003, `'${query.get("per_page")}' is not a valid value for per_page`, "/per_page");
-  const next = from + per_page;
-  const after = next < all.length ? btoa(`${next}`) : "";
-  return { result: all.slice(from, next), info: { cursors: { after } } };
-}

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { checkRule, phases, quota } from "./entitlements.ts";
-import { byId, type Call, cursored, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
+import { byId, type Call, found, now, Refusal, type Reply, type Route } from "./refusal.ts";
 import { entryPoint, type Rule, type Ruleset, withoutEmpty, withoutNulls, type ZoneState } from "./zone.ts";
 
 const newId = (): string => randomBytes(16).toString("hex");
@@ -114,7 +114,7 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
   const R = "/zones/:zone/rulesets";
   const abouts = () => zone.rulesets.map(({ rules: _, ...about }) => about);
   return [
-    ["GET", R, "Zone WAF Read", ({ query }) => cursored(abouts(), query)],
+    ["GET", R, "Zone WAF Read", () => ({ result: abouts() })],
     ["POST", R, undefined, create],
     ["GET", `${R}/phases/:phase/entrypoint`, undefined, ofPhase],
     ["GET", `${R}/:id`, undefined, (call) => read(call, one(call))],

@@ -1,4 +1,4 @@
-/** Reads the rule language character by character: spaces, literals, sets of literals, and the place of a fault. */
+/** Reads the rule language character by character: spaces, literals, and sets of literals. */
 import { type AddressSet, addressLiteral } from "./address.ts";
 import type { Type, Value } from "./request.ts";
 
@@ -19,13 +19,9 @@ export class Scanner {
     this.source = source;
   }
 
-  protected fail(reason: string, length = 1, at = this.at): never {
-    const before = this.source.slice(0, at).split("\n");
-    const column = before.at(-1)!.length;
-    const line = this.source.split("\n")[before.length - 1] ?? "";
-    const mark = " ".repeat(column) + "^".repeat(Math.max(1, Math.min(length, line.length - column)));
-    const place = `Filter parsing error (${before.length}:${column + 1}):\n${line}\n${mark} ${reason}\n`;
-    throw new ExpressionError(20127, `could not parse filter expression: ${place}`);
+  protected fail(reason: string): never {
+    const place = JSON.stringify(this.source.slice(this.at, this.at + 20));
+    throw new ExpressionError(20127, `could not parse filter expression: ${reason} before ${place}`);
   }
 
   protected space(): void {
@@ -58,10 +54,9 @@ export class Scanner {
 
   protected address(ranges: boolean): AddressSet {
     this.space();
-    const at = this.at;
     const text = this.take(/[0-9a-f:./]+/iy) ?? "";
     const set = !ranges && text.includes("/") ? "invalid IP address syntax" : addressLiteral(text);
-    return typeof set === "string" ? this.fail(set, text.length, at) : set;
+    return typeof set === "string" ? this.fail(set) : set;
   }
 
   protected int(): number {

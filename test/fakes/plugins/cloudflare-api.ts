@@ -1,13 +1,12 @@
 /**
- * The HTTP client of the fake cloudflare plugin, as the real provider's: a bearer token, the API's envelope, retries,
- * snake_case on the wire and camelCase in the program. It has no default address, so a test that forgets
+ * The HTTP client of the fake cloudflare plugin, as the real provider's: a bearer token, the API's envelope, a retry
+ * after 429, snake_case on the wire and camelCase in the program. It has no default address, so a test that forgets
  * `cloudflare:baseUrl` cannot reach the real Cloudflare.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Props, Refusal } from "./provider.ts";
+import type { Props } from "./provider.ts";
 import { perConnection } from "./serve.ts";
 
-/** A request that failed after all retries. */
 export class ApiError extends Error {
   readonly status: number;
   constructor(status: number, message: string) {
@@ -16,16 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-const retries = 10;
-
 const configured = perConnection(() => ({ token: "", base: "" }));
-
-/** The real provider's check of the configuration: the characters of a token, not its length. */
-export function configFaults({ apiToken }: Props): Refusal[] {
-  if (typeof apiToken !== "string" || /^[0-9A-Za-z\-_]+$/.test(apiToken)) return [];
-  const reason = "API tokens must only contain characters a-z, A-Z, 0-9, hyphens and underscores";
-  return [{ property: "apiToken", reason }];
-}
 
 export function configureApi(config: Props): void {
   Object.assign(configured(), {
@@ -34,34 +24,8 @@ export function configureApi(config: Props): void {
   });
 }
 
-/** Seconds to wait before a retry; undefined if the answer is final. */
-function pause(response: Response | undefined, attempt: number): number | undefined {
-  const backoff = Math.min(2 * 2 ** attempt, 30);
-  if (response === undefined) return backoff;
-  if (![408, 409, 429].includes(response.status) && response.status < 500) return undefined;
-  const after = Number(response.headers.get("retry-after") ?? Number.NaN);
-  return after >= 0 && after < 60 ? after : backoff;
-}
-
-type Envelope = { readonly result: unknown; readonly resultInfo?: { readonly cursors?: { readonly after?: string } } };
-
 /** Sends one request and returns its `result` in camelCase. Throws ApiError with the API's codes and messages. */
 export async function call(method: string, path: string, body?: Props): Promise<unknown> {
-  return (await send(method, path, body))?.result;
-}
-
-/** Reads all pages of a list that has a cursor. */
-export async function callForAll(path: string): Promise<unknown[]> {
-  const all: unknown[] = [];
-  for (let cursor = ""; ; ) {
-    const page = await send("GET", cursor === "" ? path : `${path}?cursor=${encodeURIComponent(cursor)}`);
-    all.push(...((page?.result ?? []) as unknown[]));
-    cursor = page?.resultInfo?.cursors?.after ?? "";
-    if (cursor === "") return all;
-  }
-}
-
-async function send(method: string, path: string, body?: Props): Promise<Envelope | undefined> {
   const { token, base } = configured();
   if (base === "")
     throw new Error("The fake cloudflare plugin has no address. Set cloudflare:baseUrl to that of the fake API.");
@@ -69,27 +33,22 @@ async function send(method: string, path: string, body?: Props): Promise<Envelop
   const where = `${method} ${JSON.stringify(url)}`;
   const headers = { "content-type": "application/json", ...(token !== "" && { authorization: `Bearer ${token}` }) };
   const sent = { method, headers, ...(body !== undefined && { body: JSON.stringify(snake(body)) }) };
-  for (let attempt = 0; ; attempt++) {
-    let broken = "";
-    const response = await fetch(url, sent).catch((error: Error) => {
-      broken = String(error.cause ?? error.message);
+  const request = () => fetch(url, sent);
+  // The server may close an idle connection while a request arrives on it.
+  const response = await request()
+    .catch(request)
+    .catch((error: Error) => {
+      throw new ApiError(0, `failed to make http request: ${where}: ${error.cause ?? error.message}`);
     });
-    const text = (await response?.text()) ?? "";
-    const seconds = attempt < retries ? pause(response ?? undefined, attempt) : undefined;
-    if (seconds !== undefined) {
-      await sleep(seconds * 1000);
-      continue;
-    }
-    if (!response) throw new ApiError(0, `failed to make http request: ${where}: ${broken}`);
-    const { ok, status, statusText } = response;
-    if (!ok) throw new ApiError(status, `failed to make http request: ${where}: ${status} ${statusText} ${text}`);
-    if (text === "") return undefined;
-    try {
-      return camel(JSON.parse(text)) as Envelope;
-    } catch {
-      throw new ApiError(status, `failed to parse the answer to ${where}: ${text.slice(0, 200)}`);
-    }
+  const after = response.headers.get("retry-after");
+  if (response.status === 429 && after !== null) {
+    await sleep(Number(after) * 1000);
+    return call(method, path, body);
   }
+  const text = await response.text();
+  const { ok, status, statusText } = response;
+  if (!ok) throw new ApiError(status, `failed to make http request: ${where}: ${status} ${statusText} ${text}`);
+  return text === "" ? undefined : (camel(JSON.parse(text)) as Props).result;
 }
 
 const respell = (rename: (key: string) => string) =>

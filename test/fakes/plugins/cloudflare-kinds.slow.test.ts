@@ -11,7 +11,7 @@ import { evaluate } from "../../infra/evaluate.ts";
 import { type Api, apiToken, startApi } from "../cloudflare/api.ts";
 import { createAuthority } from "../cloudflare/authority.ts";
 import { emptyZone, type ZoneState } from "../cloudflare/zone.ts";
-import { configFaults, configureApi } from "./cloudflare-api.ts";
+import { configureApi } from "./cloudflare-api.ts";
 import { kinds } from "./cloudflare-kinds.ts";
 import { resource } from "./cloudflare-resource.ts";
 import type { Context, Props } from "./provider.ts";
@@ -138,19 +138,6 @@ describe("a manual change at Cloudflare", () => {
     expect(judged.map(([type, property]) => `${type} ${property}`).sort()).toEqual(Object.keys(changes).sort());
     expect(undeclared.map(([name]) => name).sort()).toEqual(Object.keys(undeclaredChanges).sort());
   });
-  test.each<["skip" | "block", object]>([
-    ["block", { enabled: false }],
-    ["block", { action: "log" }],
-    ["block", { expression: "true" }],
-    ["block", { description: "another" }],
-    ["block", { ref: "another" }],
-    ["block", { action_parameters: { response: { status_code: 404 } } }],
-    ["skip", { logging: { enabled: false } }],
-    ["skip", { action_parameters: { ruleset: "current" } }],
-  ])("of a rule that is a %s is seen: %j", async (rule, change) => {
-    const found = await afterwards("Ruleset", (zone) => Object.assign(ruleThat(zone, rule === "skip"), change));
-    expect(found).toEqual(["rules"]);
-  });
   test("of a client certificate that was removed: Cloudflare goes on to return it as deleted, so it stays in the state", async () => {
     const found = await afterwards("AuthenticatedOriginPulls", async (zone) => {
       const [pull] = zone.origin_pulls.hostnames;
@@ -223,26 +210,4 @@ test("the fake plugin sends empty parameters and an empty description for a rule
   const rules = [{ ref: "a", action: "managed_challenge", expression: "ssl" }];
   await resource(kindOf("Ruleset")).create({ ...inputs.Ruleset!, rules }, context);
   expect(api.requests.at(-1)?.body.rules).toEqual([{ ...rules[0], action_parameters: {}, description: "" }]);
-});
-
-test.each([
-  ["", ["apiToken"]],
-  ["too-short", []],
-  ["with a blank", ["apiToken"]],
-])("a token is checked for its characters, and not for its length unless it is empty: %j", (apiToken, faults) => {
-  expect(configFaults({ apiToken }).map(({ property }) => property)).toEqual(faults);
-});
-
-test.each([[[]], [[{ hostname }, { hostname: "a.example.org" }]]])(
-  "configs %j is no single hostname",
-  async (configs) => {
-    const kind = kindOf("AuthenticatedOriginPulls");
-    await expect(kind.create({ ...inputs.AuthenticatedOriginPulls!, configs })).rejects.toThrow("exactly one hostname");
-  },
-);
-
-test("an import of a ruleset names 32 hexadecimal digits", () => {
-  const { importId } = kindOf("Ruleset");
-  expect(importId.test(`zones/z/${"a".repeat(32)}`)).toBe(true);
-  expect(importId.test(`zones/z/${"http_request_origin".padEnd(32, "0")}`)).toBe(false);
 });

@@ -85,8 +85,6 @@ const withoutNull = (props: Props): Props =>
 
 export function resource(kind: Kind): Resource {
   const inputKeys = [...kind.required, ...(kind.optional ?? [])];
-  const durable =
-    "This resource cannot be destroyed from Terraform. If you create this resource, it will be present in the API until manually deleted.";
   const recomputed = (kind.computed ?? []).filter((key) => !kind.steady?.includes(key));
   /** Of these inputs: the outputs that an update computes anew. */
   const anew = (inputs: Props) => recomputed.filter((key) => !(key in { ...kind.defaults, ...inputs }));
@@ -112,12 +110,11 @@ export function resource(kind: Kind): Resource {
         computed: anew(given),
       };
     },
-    async create(inputs, { preview, log, urn }) {
+    async create(inputs, { preview }) {
       if (!preview) {
         const outputs = outputsOf(inputs, await kind.create({ ...kind.defaults, ...inputs }));
         return { id: kind.id(outputs), outputs };
       }
-      if (!kind.delete) await log("warning", `Resource Destruction Considerations: ${durable}`, urn);
       const computed = Object.fromEntries((kind.computed ?? []).map((key) => [key, unknown]));
       return { id: "", outputs: { ...computed, ...inputs } };
     },
@@ -145,11 +142,6 @@ export function resource(kind: Kind): Resource {
       const answer = await kind.update(id, { ...kind.defaults, ...inputs });
       return { ...pick(old.outputs, kind.computed ?? []), ...outputsOf(inputs, answer) };
     },
-    async delete(id, outputs, { log, urn }) {
-      if (kind.delete) return kind.delete(id, outputs);
-      const undone =
-        "Applying this resource destruction will remove the resource from the state but will not change it in the API.";
-      await log("warning", `Resource Destruction Considerations: ${undone}`, urn);
-    },
+    delete: async (id, outputs) => kind.delete?.(id, outputs),
   };
 }

@@ -1,8 +1,8 @@
 /**
  * A fake of @pulumi/cloudflare 6.17.0: the resources that pushgate declares and the functions that it calls, over HTTP.
- * It rejects unknown and missing properties and malformed tokens.
+ * It rejects unknown and missing properties.
  */
-import { call, callForAll, configFaults, configureApi } from "./cloudflare-api.ts";
+import { call, configureApi } from "./cloudflare-api.ts";
 import { botFields, bots, kinds, object, pulls, rulesets } from "./cloudflare-kinds.ts";
 import { resource } from "./cloudflare-resource.ts";
 import { type Props, serveProvider } from "./provider.ts";
@@ -24,13 +24,12 @@ async function getZone(args: Props): Promise<Props> {
 
 export const port = await serveProvider({
   version: "6.17.0",
-  checkConfig: configFaults,
   configure: configureApi,
   resources: Object.fromEntries(Object.entries(kinds).map(([token, kind]) => [token, resource(kind)])),
   functions: {
     "cloudflare:index/getZone:getZone": getZone,
     async "cloudflare:index/getRulesets:getRulesets"(args) {
-      const list = await callForAll(rulesets(args));
+      const list = await call("GET", rulesets(args));
       return { ...args, id: String(args.zoneId), rulesets: list, results: list };
     },
     async "cloudflare:index/getRuleset:getRuleset"(args) {

@@ -2,12 +2,11 @@
  * A fake of `local.Command` of @pulumi/command 1.2.1, with the inputs that pushgate declares: create and update run the
  * command on this host, a diff compares inputs, a refresh reads nothing and a delete runs nothing. It rejects other inputs.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import { type Context, type Props, type Resource, serveProvider, unknown } from "./provider.ts";
-import { perConnection } from "./serve.ts";
 
 type Inputs = {
   readonly interpreter: readonly string[];
@@ -15,8 +14,6 @@ type Inputs = {
   readonly stdin: string;
   readonly logging: "stderr" | "none";
 };
-
-const running = perConnection(() => new Set<ChildProcess>());
 
 /**
  * Gives the command anonymous pipes, as the real plugin does: Node's own are socket pairs, and a script that opens
@@ -28,12 +25,9 @@ const throughPipes = `exec 4>&1
 /** Runs the command. The message of a failure holds the command and its output, and not its stdin. */
 async function run(inputs: Props, { log, urn }: Context): Promise<Props> {
   const { interpreter, create, stdin, logging } = inputs as Inputs;
-  // Its own process group, so that a cancel reaches the command and not only this shell.
   const child = spawn("/bin/sh", ["-c", throughPipes, "sh", ...interpreter, create], {
-    detached: true,
     stdio: ["pipe", "pipe", "pipe", "pipe"],
   });
-  running().add(child);
   const printed = { stdout: "", stderr: "", both: "" };
   const logged: Promise<void>[] = [];
   // A chunk seldom ends where a line does.
@@ -61,7 +55,6 @@ async function run(inputs: Props, { log, urn }: Context): Promise<Props> {
       else resolve(status.trim() === "0" ? undefined : `exit status ${status.trim() || "unknown"}`);
     });
   });
-  running().delete(child);
   if (rest !== "") logged.push(log("info", rest, urn));
   await Promise.all(logged);
   if (failure) throw new Error(`${failure}: running ${JSON.stringify(create)}:\n${printed.both}`);
@@ -98,7 +91,4 @@ export const port = await serveProvider({
   version: "1.2.1",
   resources: { "command:local:Command": Command },
   functions: {},
-  cancel() {
-    for (const { pid } of running()) if (pid) process.kill(-pid, "SIGKILL");
-  },
 });

@@ -41,11 +41,9 @@ export type Context = { readonly preview: boolean; readonly name: string; readon
 
 export type Provider = {
   readonly version: string;
-  checkConfig?(config: Props): Refusal[];
   configure?(config: Props): void;
   readonly resources: { readonly [token: string]: Resource };
   readonly functions: { readonly [token: string]: (args: Props) => Promise<Props> };
-  cancel?(): void;
 };
 
 /** The key that marks a wrapped value, and its value for a secret. Configuration always arrives wrapped. */
@@ -111,7 +109,6 @@ export async function serveProvider(provider: Provider): Promise<number> {
     checkConfig: answering((request: InstanceType<typeof messages.CheckRequest>) => {
       const response = new messages.CheckResponse();
       response.setInputs(request.getNews());
-      response.setFailuresList(refusals(provider.checkConfig?.(plain(request.getNews())) ?? []));
       return response;
     }),
     diffConfig: answering(() => new messages.DiffResponse()),
@@ -189,10 +186,7 @@ export async function serveProvider(provider: Provider): Promise<number> {
       await resource(typeOf(request.getUrn())).delete(request.getId(), plain(request.getProperties()), here);
       return new empty.Empty();
     }),
-    cancel: answering(() => {
-      provider.cancel?.();
-      return new empty.Empty();
-    }),
+    cancel: answering(() => new empty.Empty()),
   };
   return serve(services.ResourceProviderService as never, handlers as never);
 }

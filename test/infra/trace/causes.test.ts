@@ -34,7 +34,6 @@ const fault = (what: string, fix: string, time = later, code = "slice") => ({
 });
 
 const systemctl = (words: string) => `ssh root@web1 systemctl ${words}`;
-const start = "Start the host if it is off, else correct what ssh reports.";
 const free = "Free space; this lists the largest folders: ssh root@web1 'du -xm / 2>/dev/null | sort -n | tail -n 20'";
 const kernel = "See why the kernel made it so: ssh root@web1 journalctl --dmesg --priority=err";
 
@@ -54,7 +53,6 @@ describe("each state that is broken has its own cause and fix", () => {
     ["firewall", differs("proxy", socket, inactive), "6 nginx", "", systemctl("restart pushgate-nginx.service")],
     ["firewall", differs("proxy", "a", conf, inactive), "6 nginx", "a; 2 more of proxy differ", "npx pulumi up"],
     ["firewall", differs("firewall", "table: absent"), "5 firewall", "", systemctl(`restart ${units.firewall}`)],
-    ["firewall", { unreachable: "gone" }, "5 firewall", "ssh, too: gone", start],
     ["firewall", { drops: ["x"] }, "5 firewall", tables, drops],
     ["origin certificate", certificate, "4 Cloudflare to origin", "expired", "npx pulumi up"],
     ["unreachable socket", routing, "7 systemd", "", systemctl(`restart ${units.routing}`)],

@@ -45,21 +45,6 @@ test.each<[live: string, Rule[], lines: string[], phase?: PhaseName]>([
   expect(phaseDrift(phase, live, [a, b])).toEqual(lines.map((line) => `custom rules: ${line}`));
 });
 
-test("of a long expression the line has the part that differs", () => {
-  const ranges = Array.from({ length: 200 }, (_, n) => `192.0.2.${n}`).join(" ");
-  const wanted = rule("a", { expression: `ip.src in {${ranges}}` });
-  const [line, ...more] = phaseDrift(
-    "custom",
-    [{ ...wanted, expression: `ip.src in {${ranges} 0.0.0.0/0}` }],
-    [wanted],
-  );
-  expect(more).toEqual([]);
-  expect(line).toMatch(
-    /^custom rules: pushgate_a: expression is ….* 192\.0\.2\.199 0\.0\.0\.0\/0}", declared ….*192\.0\.2\.199}"$/,
-  );
-  expect(line!.length).toBeLessThan(300);
-});
-
 test.each<[difference: number, length: number, shows: string]>([
   [78, 78, `"${"a".repeat(77)}b"`],
   [79, 79, `…${"a".repeat(20)}b"`],
@@ -70,7 +55,8 @@ test.each<[difference: number, length: number, shows: string]>([
   const declared = "a".repeat(length);
   const live = `${declared.slice(0, difference - 1)}b${declared.slice(difference)}`;
   const [line] = phaseDrift("custom", [rule("a", { expression: live })], [rule("a", { expression: declared })]);
-  expect(line!.split(", declared ")[0]).toBe(`custom rules: pushgate_a: expression is ${shows}`);
+  const says = `custom rules: pushgate_a: expression is ${shows}, declared ${shows.replace("b", "a")}`;
+  expect(line).toBe(says);
 });
 
 describe("a run", () => {
