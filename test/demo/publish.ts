@@ -40,8 +40,6 @@ export function cannotPublish(): string | undefined {
 
 export type Publishing = {
   readonly repository: Repository;
-  /** The folder of the writers' group. */
-  readonly requests: string;
   /** Runs the builder until nothing is pending or a run fails. Returns status.json. */
   readonly build: () => Promise<Status>;
   /** The text of a published page. */
@@ -98,7 +96,6 @@ export async function startPublishing(spool: string): Promise<Publishing> {
     });
   return {
     repository: host.repository("site"),
-    requests: at("requests"),
     build,
     page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),
     async close() {

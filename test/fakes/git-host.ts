@@ -87,7 +87,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
     if (faults.trickles && request.method === "POST") return trickle(response);
-    cgi(program, folder, { pathname, query: search.slice(1) }, request, response);
+    cgi(program, folder, pathname, search.slice(1), request, response);
   }
 
   const { port, open, close } = await listening(folder, answer, addresses, options.port);
@@ -116,13 +116,12 @@ function trickle(response: ServerResponse): void {
   response.on("close", () => clearInterval(timer));
 }
 
-type Target = { readonly pathname: string; readonly query: string };
-
 /** CGI (RFC 3875), as far as http-backend uses it. */
 function cgi(
   program: string,
   root: string,
-  { pathname, query }: Target,
+  pathname: string,
+  query: string,
   request: IncomingMessage,
   response: ServerResponse,
 ): void {

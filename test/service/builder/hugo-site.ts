@@ -30,6 +30,10 @@ export const siteFiles = (revision: number): Files => ({
   ...(revision > 1 && { [`static/${asset(revision - 1)}`]: null }),
 });
 
+/** These files in the folder docs of the repository. */
+export const inDocs = (files: Files): Files =>
+  Object.fromEntries(Object.entries(files).map(([path, entry]) => [`docs/${path}`, entry]));
+
 /** `count` pages of content. Hugo makes a home page and a list beside them. */
 export function writeContent(folder: string, count: number): void {
   mkdirSync(join(folder, "post"), { recursive: true });

@@ -68,7 +68,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   // The spool and the build.
   ["a replay, and a redelivery taken for one", `${rebuild}/life.test.ts`, "a redelivery after failed builds, under"],
   ["replays that fill the disk", `${receiver}/replays.slow.test.ts`, "replays under other ids, which no signature"],
-  ["a replay of an old commit", `${service}/builder/run/replays.slow.test.ts`, "the replay of an old delivery,"],
+  ["a replay of an old commit", `${service}/builder/run/build-pending.test.ts`, "the replay of an old delivery,"],
   ["a cache of deliveries that grows", `${receiver}/spool.test.ts`, "deliveries with the same id, one after another"],
   ["accepted work lost in a crash", `${receiver}/process.slow.test.ts`, "SIGKILL in a stream of deliveries"],
   ["a spool file half written", `${receiver}/spool.test.ts`, "the spool syncs the file before it renames it"],

@@ -1,6 +1,5 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -36,19 +35,6 @@ const used = (folder: string) => Number(spawnSync("du", ["-sk", folder]).stdout.
 /** Runs the bundle without a part, until its first result. */
 const without = async (...parts: Without[]) => finish(site, start(site, await bundledBuilder(site.folder, ...parts)));
 const admission: Without = ["run.ts", "if (commit !== null) await admit(context, commit);", ""];
-
-test("a commit whose files are larger than a release is rejected before its checkout, and would be checked out", async () => {
-  site = await published(1, { limit });
-  const many = Array.from({ length: 100 }, (_, i) => [`static/${i}.bin`, Buffer.alloc(MiB)]);
-  site.repository.push({ ...siteFiles(2), ...Object.fromEntries(many) });
-  site.deliver();
-  const { last } = await site.work();
-  expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining("100.0 MiB on the disk") });
-  expect(last.milliseconds.checkout).toBe(0);
-  expect(used(site.places.site)).toBeLessThan(2 * MiB);
-  expect(site.page()).toContain(says(1));
-  expect((await without(admission)).last.milliseconds.checkout).toBeGreaterThan(0);
-});
 
 test("200 KiB of nested folders with 100 million paths are rejected; without that git runs out of its memory", async () => {
   site = await published(1, { limit });
@@ -97,23 +83,4 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
   expect(open.last.reason).toMatch(/^the site takes 57\.\d MiB on the disk/);
   rmSync(hostile);
   expect((await site.work()).last.result).toBe("published");
-});
-
-test("forced pushes do not add up in the clone, and would", async () => {
-  site = await published(1, { limit: { releaseBytes: 2 * MiB } });
-  const taken = () => used(join(site.places.clone, ".git"));
-  const push = () => {
-    site.repository.rewrite({ ...siteFiles(2), "README.bin": randomBytes(MiB) });
-    site.deliver();
-  };
-  for (let i = 0; i < 6; i += 1) {
-    push();
-    expect((await site.work()).last).toMatchObject({ result: "published" });
-  }
-  expect(taken()).toBeLessThan(4.5 * MiB);
-  for (let i = 0; i < 5; i += 1) {
-    push();
-    await without(["repository.ts", "if (bytes <= limits.releaseBytes) return;", "if (bytes > 0) return;"]);
-  }
-  expect(taken()).toBeGreaterThan(5 * MiB);
 });

@@ -1,4 +1,4 @@
-/** Which former releases go where a site has no room for them. bounds.slow.test.ts has a build that needs the room. */
+/** Which former releases go where a site has no room for them. */
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";

@@ -8,7 +8,7 @@ import { buildPending } from "../../../../service/builder/run/build-pending.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
 import { type Bench, bundledBuilder, contextOf, finish, makeReleases, onCopies, releaseId, start } from "../harness.ts";
-import { siteFiles } from "../hugo-site.ts";
+import { siteFiles, writePage } from "../hugo-site.ts";
 
 let site: Bench;
 onCopies(1, (copy) => {
@@ -71,11 +71,23 @@ test("a failed run leaves neither output nor checkout", async () => {
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
 });
 
-test("a schedule without a change makes no release", async () => {
+test("the replay of an old delivery, before and after the newer one, publishes the branch's head and not the old commit", async () => {
+  const delivery = JSON.stringify({ delivery: "old", ref: "refs/heads/main", after: site.repository.head() });
+  const head = site.repository.push(siteFiles(2));
+  for (const result of ["published", "nothing"]) {
+    writeFileSync(join(site.places.spool, "old.json"), `${delivery}\n`);
+    expect(await site.work()).toMatchObject({ deployed: { commit: head }, last: { result } });
+  }
+});
+
+test("a schedule makes no release without a change, and one of the content that has changed", async () => {
   const { deployed } = site.status();
   site.scheduled();
   const reason = `scheduled: the build is the same as ${deployed!.release}`;
   expect(await site.work()).toMatchObject({ deployed, last: { result: "nothing", reason } });
+  writePage(site.content, 0, "Written since.");
+  site.scheduled();
+  expect((await site.work()).last).toMatchObject({ result: "published", reason: "scheduled" });
 });
 
 test("status.json lists no release without a manifest that can be read, and is a warning where it cannot be written", async () => {
@@ -93,16 +105,6 @@ test("status.json lists no release without a manifest that can be read, and is a
   await expect(site.work()).rejects.toThrow(/^EISDIR/);
   const warnings = [expect.stringMatching(/^status\.json could not be written: E\w+: /)];
   expect(site.journal.at(-1)).toMatchObject({ result: "nothing", warnings });
-});
-
-test("the reason names the first of several faults, and counts the others", async () => {
-  const { spool, requests } = site.places;
-  for (const folder of [spool, requests]) rmSync(folder, { recursive: true });
-  const { last } = await site.work();
-  expect([last.trigger, last.reason]).toEqual([
-    [],
-    `${spool} is missing. Run systemd-tmpfiles --create, which makes it. And 1 more.`,
-  ]);
 });
 
 test("a builder that may not run takes no marker, and its program learns that", async () => {

@@ -1,8 +1,12 @@
 /** Where the content is that a site is built from, and which pushes of it build. */
-import { describe, expect, test } from "vitest";
+import { readdirSync } from "node:fs";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { builderSettings } from "../../../../infra/host/builder/builder.ts";
 import { contentFolders, contentOf, movedFrom } from "../../../../service/builder/build/content.ts";
-import { siteFiles } from "../hugo-site.ts";
-import { inDocs, onOwnContent, post, posts, published, pushed, site, within } from "./own-content-scene.ts";
+import type { Files } from "../../../fakes/git-repository.ts";
+import { rebuilt } from "../../../fixtures.ts";
+import { bench, cannotBuild, closeGitHost } from "../harness.ts";
+import { inDocs, siteFiles } from "../hugo-site.ts";
 
 type From = Parameters<typeof movedFrom>[0]["from"];
 type Given = Parameters<typeof movedFrom>[1];
@@ -62,13 +66,33 @@ describe("what Hugo prints of the folders", () => {
   });
 });
 
-onOwnContent();
+afterAll(closeGitHost);
 
-test("a site in a folder of the repository is built there, with its content, and a push beside it builds nothing", async () => {
-  await published(within("docs", { ...siteFiles(2), ...posts }), inDocs);
-  expect(site.page()).toContain("/post/one/");
-  expect((await pushed({ "docs/content/post/x.md": post("X") })).reason).toBe("changed: docs/content/post/x.md");
-  expect(site.page()).toContain("/post/x/");
-  const beside = { "layouts/index.html": "another", "content/x.md": post("X") };
+test("a site in a folder is built from its content of every language, and a push beside that builds nothing", async ({
+  skip,
+}) => {
+  skip(cannotBuild !== undefined, cannotBuild);
+  const [hook] = rebuilt.hooks;
+  const { paths } = builderSettings({ ...hook!, site: { ...hook!.site!, folder: "docs" } });
+  const site = await bench({ ownContent: true, folder: "docs", paths });
+  onTestFinished(site.remove);
+  const pushed = async (files: Files) => {
+    site.repository.push(files);
+    site.deliver();
+    return (await site.work()).last;
+  };
+  const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;
+  const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
+  const toml = `contentDir = "texts/en"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}`;
+  const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
+  await pushed(inDocs({ ...siteFiles(1), ...files }));
+  // In its unit Hugo cannot write there, and would print nothing.
+  expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
+  expect(site.page()).toContain("/post/a/");
+  expect(site.page("de/index.html")).toContain("/post/b/");
+  for (const folder of ["docs/texts/en", "docs/texts/de"])
+    expect((await pushed({ [`${folder}/post/c.md`]: post("C") })).reason).toBe(`changed: ${folder}/post/c.md`);
+  expect(site.page()).toContain("/post/c/");
+  const beside = { "layouts/index.html": "another", "texts/en/x.md": post("X"), "docs/content/d.md": post("D") };
   expect(await pushed(beside)).toMatchObject({ result: "nothing" });
 });

@@ -53,6 +53,13 @@ test("a commit that tracks content is rejected where the content is outside, but
   await expect(checkedOut(docs, { folder: "docs" })).rejects.toThrow(/tracks docs\/content\/one\.md.* docs\/content/);
 });
 
+test("a commit in which the site's folder is missing, a link or a file is rejected", async () => {
+  for (const files of [{}, { docs: { link: "/etc" } }, { docs: { link: "static" } }, { docs: "text" }])
+    await expect(checkedOut(files, { folder: "docs" })).rejects.toThrow(
+      /^the commit \w{12} has no folder docs\. Correct hooks\[\]\.site\.folder\.$/,
+    );
+});
+
 test("the builder leaves tracked links out and names them; without their removal a link's text is published", async () => {
   site.repository.push({
     "static/passwd.txt": { link: "/etc/passwd" },
