@@ -1,25 +1,14 @@
 /**
- * The APIs by which git hosts take the result of a build, one family for each form, and a receiver of `site.notify`. They
- * reject what the real ones reject: a wrong token, one without the permission, unknown commits, states and paths, texts
- * that are too long, a result without a URL where one is required, a wrong signature.
+ * The APIs by which GitHub Enterprise Server and Gitea take the result of a build, and a receiver of `site.notify`. They reject what the real
+ * ones reject: a wrong token, unknown commits, states and paths, texts that are too long, a wrong signature.
  */
-import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import { type HttpsServer, startHttpsServer } from "./https-server.ts";
 
-export type Family = "github" | "gitlab" | "gitea" | "bitbucket" | "bitbucket-data-center";
-
 /** A result that was set. */
-export type SetResult = {
-  readonly family: Family;
-  readonly repository: string;
-  readonly commit: string;
-  readonly state: string;
-  readonly context: string;
-  readonly description: string;
-  readonly url: string | undefined;
-};
+type SetResult = Readonly<Record<"commit" | "state" | "context" | "description" | "url", unknown>>;
 
 export type Notification = Readonly<Record<"hook" | "site" | "state" | "commit" | "reason" | "time", string | null>> & {
   readonly id: string;
@@ -42,85 +31,29 @@ type Refusal = { readonly status: number; readonly body: unknown };
 const refuse = (status: number, message: string): Refusal => ({ status, body: { message } });
 
 type Form = {
-  /** Repository and commit. */
+  /** Commit. */
   readonly path: RegExp;
-  readonly tokenOf: (headers: IncomingHttpHeaders) => string | undefined;
-  readonly states: readonly string[];
+  readonly scheme: string;
   readonly unknownCommit: number;
-  readonly created: number;
-  /** What is wrong with the body beside its state. */
-  readonly fault: (body: Body) => Refusal | undefined;
-  readonly read: (body: Body) => Pick<SetResult, "context" | "description" | "url">;
+  /** Characters of a description. */
+  readonly longest: number;
 };
 
-const length = (value: unknown): number => [...String(value ?? "")].length;
-const bearer = ({ authorization }: IncomingHttpHeaders) => /^Bearer (\S+)$/.exec(authorization ?? "")?.[1];
-const text = (value: unknown): string => String(value ?? "");
-const optional = (value: unknown): string | undefined => (value === undefined ? undefined : String(value));
-
-const bitbucketForm = (longestKey: number): Pick<Form, "tokenOf" | "states" | "read" | "fault"> => ({
-  tokenOf: bearer,
-  states: ["INPROGRESS", "SUCCESSFUL", "FAILED", "STOPPED"],
-  read: ({ name, description, url }) => read(name, description, url),
-  fault({ key, name, description, url }) {
-    if (typeof key !== "string" || typeof url !== "string" || !/^https?:\/\//.test(url))
-      return refuse(400, "key and url are required");
-    if (key.length > longestKey)
-      return refuse(400, `key: Ensure this value has at most ${longestKey} characters (it has ${key.length}).`);
-    return length(name) > 255 || length(description) > 255 ? refuse(400, "at most 255 characters") : undefined;
-  },
-});
-
-const read = (name: unknown, description: unknown, url: unknown) => ({
-  ...{ context: text(name), description: text(description), url: optional(url) },
-});
-const githubRead: Form["read"] = ({ context, description, target_url }) => read(context, description, target_url);
-
-const forms: Readonly<Record<Family, Form>> = {
+const forms: Readonly<Record<"github" | "gitea", Form>> = {
   github: {
-    path: /^\/repos\/([^/]+\/[^/]+)\/statuses\/([0-9a-f]+)$/,
-    tokenOf: bearer,
-    states: ["error", "failure", "pending", "success"],
+    path: /^\/api\/v3\/repos\/[^/]+\/[^/]+\/statuses\/([0-9a-f]+)$/,
+    scheme: "Bearer",
     unknownCommit: 422,
-    created: 201,
-    fault: ({ description }) =>
-      length(description) > 140 ? refuse(422, "description is too long (maximum is 140 characters)") : undefined,
-    read: githubRead,
-  },
-  gitlab: {
-    path: /^\/api\/v4\/projects\/([^/]+)\/statuses\/([0-9a-f]+)$/,
-    tokenOf: (headers) => optional(headers["private-token"]),
-    states: ["pending", "running", "success", "failed", "canceled", "skipped"],
-    unknownCommit: 404,
-    created: 201,
-    fault: ({ description, target_url }) =>
-      length(description) > 255 || length(target_url) > 255
-        ? refuse(400, "is too long (maximum is 255 characters)")
-        : undefined,
-    read: ({ name, description, target_url }) => read(name, description, target_url),
+    longest: 140,
   },
   gitea: {
-    path: /^(?:\/git)?\/api\/v1\/repos\/([^/]+\/[^/]+)\/statuses\/([0-9a-f]+)$/,
-    tokenOf: ({ authorization }) => /^token (\S+)$/.exec(authorization ?? "")?.[1],
-    states: ["pending", "success", "error", "failure", "warning"],
+    path: /^(?:\/git)?\/api\/v1\/repos\/[^/]+\/[^/]+\/statuses\/([0-9a-f]+)$/,
+    scheme: "token",
     unknownCommit: 404,
-    created: 201,
-    fault: () => undefined,
-    read: githubRead,
-  },
-  bitbucket: {
-    ...bitbucketForm(40),
-    path: /^\/2\.0\/repositories\/([^/]+\/[^/]+)\/commit\/([0-9a-f]+)\/statuses\/build$/,
-    unknownCommit: 404,
-    created: 201,
-  },
-  "bitbucket-data-center": {
-    ...bitbucketForm(255),
-    path: /^\/rest\/api\/latest\/projects\/([^/]+\/repos\/[^/]+)\/commits\/([0-9a-f]+)\/builds$/,
-    unknownCommit: 404,
-    created: 204,
+    longest: Number.POSITIVE_INFINITY,
   },
 };
+const states: readonly unknown[] = ["error", "failure", "pending", "success"];
 
 export class StatusApi {
   readonly results: SetResult[] = [];
@@ -128,9 +61,7 @@ export class StatusApi {
   readonly faults: Faults = {};
   /** Requests of any kind. */
   requests = 0;
-  /** May set results; `reader` is valid and may not. */
   readonly token: string = "glpat-0123456789abcdefghij";
-  readonly reader: string = "reader-0123456789abcdefghij";
   /** A key of Standard Webhooks. */
   readonly key: string = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
   /** Commits that the repositories have; all of them where it is empty. */
@@ -158,24 +89,19 @@ export class StatusApi {
   }
 
   private set({ method, url = "/", headers }: IncomingMessage, bytes: Buffer): Refusal {
-    const [family, form] = (Object.entries(forms) as [Family, Form][]).find(([, { path }]) => path.test(url)) ?? [];
-    if (family === undefined || form === undefined || method !== "POST") return refuse(404, "404 Not Found");
-    const token = form.tokenOf(headers);
-    if (token === this.reader) return refuse(403, "Resource not accessible by this token");
-    if (token !== this.token) return refuse(401, "Bad credentials");
-    if (family === "github" && !headers["user-agent"]) return refuse(403, "Request forbidden by administrative rules.");
+    const [name, form] = Object.entries(forms).find(([, { path }]) => path.test(url)) ?? [];
+    if (form === undefined || method !== "POST") return refuse(404, "404 Not Found");
+    if (headers.authorization !== `${form.scheme} ${this.token}`) return refuse(401, "Bad credentials");
+    if (name === "github" && !headers["user-agent"]) return refuse(403, "Request forbidden by administrative rules.");
     if (headers["content-type"] !== "application/json") return refuse(415, "not JSON");
-    const [, repository = "", commit = ""] = form.path.exec(url) ?? [];
-    const body = JSON.parse(bytes.toString()) as Body;
-    const { state } = body;
-    if (!form.states.includes(text(state))) return refuse(family === "gitlab" ? 400 : 422, `state ${state} is unknown`);
+    const commit = form.path.exec(url)![1]!;
+    const { state, context, description, target_url } = JSON.parse(bytes.toString()) as Body;
+    if (!states.includes(state)) return refuse(422, `state ${state} is unknown`);
     if (this.commits.size > 0 && !this.commits.has(commit))
       return refuse(form.unknownCommit, `No commit found for SHA: ${commit}`);
-    const fault = form.fault(body);
-    if (fault) return fault;
-    const repositoryName = decodeURIComponent(repository);
-    this.results.push({ family, repository: repositoryName, commit, state: text(state), ...form.read(body) });
-    return { status: form.created, body: {} };
+    if ([...String(description)].length > form.longest) return refuse(422, "description is too long");
+    this.results.push({ commit, state, context, description, url: target_url });
+    return { status: 201, body: {} };
   }
 
   private notified({ headers }: IncomingMessage, bytes: Buffer): Refusal {

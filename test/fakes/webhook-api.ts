@@ -84,14 +84,12 @@ type Family = {
 };
 
 const problem = (status: number, message: string): Result => ({ status, body: { message } });
-const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+const text = (value: unknown): string => String(value ?? "");
 const bearer = ({ authorization }: IncomingHttpHeaders) => /^Bearer (\S+)$/.exec(authorization ?? "")?.[1];
 const objectOf = (value: unknown): Body => Object(value) as Body;
 /** The first field that the API does not know. */
 const unknownField = (body: Body, ...known: string[]): string | undefined =>
   Object.keys(body).find((name) => !known.includes(name));
-
-const days = 24 * 3_600_000;
 
 /** Lists, creates and corrects webhooks; the rest is the family's own. */
 async function answerOf(api: WebhookApi, name: FamilyName, asked: Asked): Promise<Result> {
@@ -143,13 +141,11 @@ function paged(asked: Asked, all: readonly object[]): Result {
 const githubItem = ({ id, delivery, at, redelivery, kind, got }: Attempt) => ({
   ...{ id, guid: delivery, delivered_at: new Date(at).toISOString(), redelivery, duration: 0.27, event: kind },
   // It writes a status of its own where it got none.
-  status: got.status === 0 ? "failed to connect" : got.status < 400 ? "OK" : `Invalid HTTP Response: ${got.status}`,
   status_code: got.status === 0 ? 502 : got.status,
 });
 
-const capital = (name: string): string => name.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
 const shownHeaders = (headers: Got["headers"]): Record<string, string> =>
-  Object.fromEntries(Object.entries(headers).map(([name, value]) => [capital(name), text(value)]));
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toUpperCase(), text(value)]));
 
 const github: Family = {
   path: /^(?:\/api\/v3)?\/repos\/([^/]+\/[^/]+)\/hooks(\/.*)?$/,
@@ -184,7 +180,7 @@ const github: Family = {
       return { status: 204 };
     }
     if (what !== "deliveries") return undefined;
-    const kept = api.attempts(webhook, 3 * days);
+    const kept = api.attempts(webhook);
     if (attempt === undefined && method === "GET") {
       const size = Math.min(Number(query.get("per_page") ?? 30), 100);
       const from = kept.findIndex(({ id }) => `v1_${id}` === (query.get("cursor") ?? `v1_${id}`));
@@ -228,7 +224,7 @@ const gitlabEvents = [
 
 const gitlabItem = ({ id, kind, sent, got }: Attempt) => ({
   ...{ id, trigger: `${kind}_hooks` },
-  request_headers: { ...shownHeaders(sent.headers), "X-Gitlab-Token": "[REDACTED]" },
+  request_headers: { ...shownHeaders(sent.headers), "X-GITLAB-TOKEN": "[REDACTED]" },
   response_headers: got.status === 0 ? {} : shownHeaders({ date: new Date().toUTCString(), ...got.headers }),
   response_body: got.body,
   response_status: got.status === 0 ? "internal error" : `${got.status}`,
@@ -273,7 +269,7 @@ const gitlab: Family = {
       webhook.active = true;
       return got.status >= 200 && got.status < 300 ? problem(201, "201 Created") : problem(422, got.body || "failed");
     }
-    const kept = api.attempts(webhook, 7 * days);
+    const kept = api.attempts(webhook);
     if (what === "events" && which === undefined && method === "GET") return paged(asked, kept.map(gitlabItem));
     const found = kept.find(({ id }) => `${id}` === which);
     if (what !== "events" || again !== "resend" || method !== "POST" || !found) return undefined;
@@ -415,8 +411,8 @@ export class WebhookApi {
   }
 
   /** The newest first. */
-  attempts({ id }: StoredWebhook, age: number): Attempt[] {
-    return this.log.filter(({ webhook, at }) => webhook === id && Date.now() - at < age).reverse();
+  attempts({ id }: StoredWebhook): Attempt[] {
+    return this.log.filter(({ webhook }) => webhook === id).reverse();
   }
 
   /** Delivers to a webhook, and records it. `former`: the attempt that is repeated. */

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Settings } from "../../infra/config/settings.ts";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { example } from "../fixtures.ts";
+import { answer } from "../service/receiver/harness.ts";
 import { startReceiver } from "../service/receiver-process.ts";
 import { generator, hookSecrets, type Made } from "./requests.ts";
 
@@ -64,12 +65,17 @@ export async function fuzzBundle(bundle: string, { count, seconds, seed }: Fuzz,
     for (let made = take(); made; made = take()) {
       if (!socket?.writable)
         socket = connect({ host: "127.0.0.1", port: receiver.port, localAddress }).on("error", () => {});
-      const { status, served, close } = await answered(socket, made.bytes);
+      const answering = answer(socket);
+      // An altered byte can make a request incomplete: the receiver waits for the rest.
+      const timer = setTimeout(() => socket?.destroy(), 15_000);
+      socket.write(made.bytes);
+      const { status, headers } = await answering;
+      clearTimeout(timer);
       statuses[status] = (statuses[status] ?? 0) + 1;
-      const fault = faultOf(made, status, served);
+      const fault = faultOf(made, status, headers["x-served-by"] === "pushgate-receiver");
       if (fault !== undefined) faults.push(`the receiver ${fault}: ${JSON.stringify(made.bytes.toString("latin1"))}`);
       // The rest of a broken request can be one of its own, whose answer would come for the next one.
-      if (close || made.broken) socket.destroy();
+      if (headers.connection === "close" || made.broken) socket.destroy();
     }
     socket?.destroy();
   };
@@ -113,33 +119,4 @@ function spoolFaults(spoolOf: (hook: string) => string, accepted: number): strin
     rmSync(file);
   }
   return faults;
-}
-
-type Answer = { readonly status: number; readonly served: boolean; readonly close: boolean };
-
-/** The answer to these bytes; status 0 where the connection ends without one. */
-function answered(socket: Socket, bytes: Buffer): Promise<Answer> {
-  return new Promise((resolve) => {
-    let text = "";
-    const done = (answer: Answer) => {
-      clearTimeout(timer);
-      socket.off("data", read).off("close", closed).off("end", closed);
-      resolve(answer);
-    };
-    const closed = () => done({ status: 0, served: false, close: true });
-    const read = (part: Buffer) => {
-      text += part.toString("latin1");
-      const end = text.indexOf("\r\n\r\n");
-      if (end < 0) return;
-      const head = text.slice(0, end).toLowerCase();
-      const length = Number(/\r\ncontent-length: (\d+)/.exec(head)?.[1] ?? 0);
-      if (text.length < end + 4 + length) return;
-      const served = head.includes("\r\nx-served-by: pushgate-receiver");
-      done({ status: Number(head.slice(9, 12)), served, close: head.includes("\r\nconnection: close") });
-    };
-    // An altered byte can make a request incomplete: the receiver waits for the rest.
-    const timer = setTimeout(closed, 15_000);
-    socket.on("data", read).on("close", closed).on("end", closed);
-    socket.write(bytes);
-  });
 }

@@ -88,10 +88,9 @@ export async function startReceiver(
   const exited = new Promise<void>((resolve) => child.once("exit", () => resolve()));
 
   const lines = () => started.out.split("\n").length;
-  /** `from`: the loopback address that it comes from. */
-  const deliver = async (sent: Delivery, from?: string): Promise<Answered> => {
+  const deliver = async (sent: Delivery): Promise<Answered> => {
     const before = lines();
-    const answer = await exchange(port, [head(sent), sent.body], from);
+    const answer = await exchange(port, [head(sent), sent.body]);
     // The receiver writes the journal line with the answer; it arrives here within 20 ms.
     await new Promise((resolve) => setTimeout(resolve, 20));
     return { ...answer, lines: lines() - before };

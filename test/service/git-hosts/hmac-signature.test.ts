@@ -18,18 +18,6 @@ const by = (key: string) => `sha256=${createHmac("sha256", key).update(body).dig
 
 test("verify accepts the example in GitHub's documentation", () => expect(verify(secret, body, signature)).toBe(true));
 
-test.each([
-  [
-    "1",
-    Buffer.alloc(20, 0x0b).toString("latin1"),
-    "Hi There",
-    "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7",
-  ],
-  ["2", "Jefe", "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"],
-])("verify accepts test case %s of RFC 4231", (_, key, text, hex) => {
-  expect(verify(key, Buffer.from(text), `sha256=${hex}`)).toBe(true);
-});
-
 describe("without a hash, and without an exception, a signature is rejected that is", () => {
   test.each([
     ["absent", undefined],
@@ -37,15 +25,11 @@ describe("without a hash, and without an exception, a signature is rejected that
     ["the prefix alone, which Gitea sends without a secret", "sha256="],
     ["the digits without a prefix", hex],
     ["the first 20 characters of the right one", signature.slice(0, 20)],
-    ["one digit short", signature.slice(0, -1)],
     ["one digit long", `${signature}0`],
     ["in capitals", `sha256=${hex.toUpperCase()}`],
-    ["of a capital prefix", signature.replace("sha256", "SHA256")],
     ["no hexadecimal number", `sha256=${"g".repeat(64)}`],
     ["right, and twice in one header", `${signature}, ${signature}`],
-    ["right, after a wrong one", `sha256=${"0".repeat(64)}, ${signature}`],
     ["right, with a line end after it", `${signature}\n`],
-    ["right, with SHA-1's prefix", `sha1=${hex}`],
     ["SHA-1's", `sha1=${createHmac("sha1", secret).update(body).digest("hex")}`],
   ])("%s", (_, value) => {
     expect(verify(secret, body, value)).toBe(false);
@@ -60,8 +44,6 @@ describe("without a hash, and without an exception, a signature is rejected that
 describe("a well-formed signature is rejected", () => {
   test.each([
     ["with one other digit", signature.replace(/.$/, "8")],
-    ["of zeros", `sha256=${"0".repeat(64)}`],
-    ["by another secret", by("another")],
     ["by a default secret, such as Probot's", by("development")],
     ["by the empty secret", by("")],
   ])("%s", (_, value) => expect([fault(value), verify(secret, body, value)]).toEqual([undefined, false]));

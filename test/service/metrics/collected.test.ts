@@ -123,9 +123,8 @@ describe("of a status.json", () => {
     expect(last).toEqual([`{hook="site"} ${Date.parse(good.succeeded) / 1000}`]);
   });
 
-  test("a site that was never published has no last success, and one that does not fail has 0 failures", async () => {
+  test("a site that was never published has no last success", async () => {
     write({ ...good, succeeded: null });
-    expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
     expect(await metrics.collect()).not.toContain("pushgate_last_success");
   });
 
@@ -138,11 +137,11 @@ describe("of a status.json", () => {
     ["without a last success", { runs: {} }],
     ["with a last success that is no time", { ...good, succeeded: "yesterday" }],
     ["with failures that are no number", { ...good, failing: { attempts: "3" } }],
-    ["with failures without their number", { ...good, failing: {} }],
     ["of one byte over 256 KiB", { ...good, more: "x".repeat((256 << 10) + 1 - JSON.stringify(good).length - 10) }],
   ])("one %s has no metric", async (_, status) => {
     write(status);
     expect(await metrics.collect()).not.toMatch(/builds_total|build_failures|last_success/);
+    expect(openIn(root)).toEqual([]);
   });
 
   const pipe = () => execFileSync("mkfifo", [join(root, "status.json")]);
@@ -187,32 +186,19 @@ describe("of a status.json", () => {
     });
   });
 
-  test("the file is closed again, whatever it holds", async () => {
-    for (const status of [good, { runs: "none" }]) {
-      write(status);
-      await metrics.collect();
-      expect(openIn(root)).toEqual([]);
-    }
-  });
-
-  test("one of exactly 256 KiB is read", async () => {
+  test("one of exactly 256 KiB is read, and the file is closed again", async () => {
     write({ ...good, more: "x".repeat((256 << 10) - JSON.stringify(good).length - 10) });
     expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
+    expect(openIn(root)).toEqual([]);
   });
 });
 
-test("the whole text: each metric with help and type, and none without a sample", async () => {
+test("each metric has help and type, and none is there without a sample", async () => {
   metrics = createMetrics({ spool: join(root, "spool"), hooks: [] });
-  const words =
-    "connections payload signature path method slow size content_type limit headers sender_left error spool";
-  expect(await metrics.collect()).toBe(
-    [
-      "# HELP pushgate_requests_rejected_total Requests that the receiver rejected. Without a hook: those to no hook.",
-      "# TYPE pushgate_requests_rejected_total counter",
-      ...[...words.split(" "), "other"].map((reason) => `pushgate_requests_rejected_total{reason="${reason}"} 0`),
-      "",
-    ].join("\n"),
-  );
+  expect((await metrics.collect()).match(/^# .*/gm)).toEqual([
+    "# HELP pushgate_requests_rejected_total Requests that the receiver rejected. Without a hook: those to no hook.",
+    "# TYPE pushgate_requests_rejected_total counter",
+  ]);
   metrics = createMetrics({ spool: join(root, "spool"), hooks: [{ ...docs, statusFile: join(root, "status.json") }] });
   writeFileSync(join(root, "status.json"), JSON.stringify({ runs: {}, succeeded: "2026-11-21T07:00:00.000Z" }));
   const lines = (await metrics.collect()).split("\n").filter((line) => line.startsWith("#"));

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { delivery } from "../../fakes/deliveries.ts";
 import { activatedReceiver } from "../activated-receiver.ts";
-import type { Rewrite } from "../bundles.ts";
+import { replaced } from "../bundles.ts";
 import { askedAt } from "../unix-request.ts";
 
 test("a request to a socket for deliveries is counted, and one to the socket for metrics has the counts", async () => {
@@ -32,11 +32,7 @@ test("a request to a socket for deliveries is counted, and one to the socket for
 });
 
 test("without its name the socket for metrics would admit a delivery, past the allowlist of the git host's socket", async () => {
-  const rewrite: Rewrite = (file, text) => {
-    if (file !== "receiver/settings.ts") return text;
-    expect(text).toContain("names[i] === metricsName");
-    return text.replace("names[i] === metricsName", "false");
-  };
+  const rewrite = replaced("receiver/settings.ts", "names[i] === metricsName", "false");
   const { path, spooled } = await activatedReceiver({ metrics: true, rewrite });
   expect((await askedAt(path, delivery())).status).toBe(202);
   expect(spooled()).toHaveLength(1);

@@ -108,11 +108,9 @@ export function chunkedHead(change: DeliveryChange = {}): string {
   return head({ ...sent, headers }, "transfer-encoding: chunked");
 }
 
-/** `from`: a loopback address. */
-export function dial(port: number, from = "127.0.0.1"): Promise<Socket> {
+export function dial(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const to = { port, host: "127.0.0.1", localAddress: from };
-    const socket = connect(to, () => resolve(socket)).once("error", reject);
+    const socket = connect(port, "127.0.0.1", () => resolve(socket)).once("error", reject);
   });
 }
 
@@ -120,12 +118,14 @@ export function dial(port: number, from = "127.0.0.1"): Promise<Socket> {
 export const chunk = (bytes: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(bytes).toString(16)}\r\n`), Buffer.from(bytes), Buffer.from("\r\n")]);
 
-export async function exchange(port: number, parts: readonly (string | Buffer)[], from?: string): Promise<Answer> {
-  const socket = await dial(port, from);
+export async function exchange(port: number, parts: readonly (string | Buffer)[]): Promise<Answer> {
+  const socket = await dial(port);
   const answered = answer(socket, String(parts[0]).startsWith("HEAD "));
   for (const part of parts) if (socket.writable) socket.write(part);
   return answered.finally(() => socket.destroy());
 }
+
+const ignored = () => {};
 
 /** The next answer on a connection; status 0 where the connection ends without one. */
 export function answer(socket: Socket, toHead = false): Promise<Answer> {
@@ -139,7 +139,7 @@ export function answer(socket: Socket, toHead = false): Promise<Answer> {
       text += bytes.toString("latin1");
       if (parsed(text, toHead)) done();
     };
-    socket.on("error", () => {});
+    socket.off("error", ignored).on("error", ignored);
     socket.on("data", onData).on("close", done);
   });
 }

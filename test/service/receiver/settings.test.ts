@@ -42,7 +42,8 @@ function faults(...args: Parameters<typeof read>): string[] {
 }
 
 test("readReceiver returns settings, secrets with the newest first, and no socket outside systemd", () => {
-  expect(read()).toEqual({
+  // A newer pushgate may write keys that this one does not know.
+  expect(read({ ...good, later: true })).toEqual({
     settings: good,
     secrets: new Map([
       ["site", [secrets.site.current, secrets.site.previous]],
@@ -51,10 +52,6 @@ test("readReceiver returns settings, secrets with the newest first, and no socke
     sockets: [],
     metrics: [],
   });
-});
-
-test("readReceiver accepts an unknown key, which a newer pushgate may write", () => {
-  expect(read({ ...good, later: true }).settings).toEqual(good);
 });
 
 describe("sockets", () => {
@@ -104,7 +101,6 @@ describe("the receiver does not start", () => {
 
   test.each([
     ["an empty one", "", 1],
-    ["a line end alone", "\n", 1],
     ["one of 31 characters", "0123456789012345678901234567890", 1],
     ["a default one, such as Probot's", "development", 1],
     ["a short one after a good one", `${secrets.site.current}\nshort`, 1],
@@ -114,6 +110,7 @@ describe("the receiver does not start", () => {
     ["a space after it", `${secrets.site.current} \n`, 1],
   ])("with an invalid secret: %s", (_, text, count) => {
     secret("site", text);
+    secret("docs", "x".repeat(32));
     const reported = faults();
     expect(reported).toHaveLength(count);
     for (const each of reported) {
@@ -122,11 +119,6 @@ describe("the receiver does not start", () => {
       );
       expect(each).not.toContain("0123456789");
     }
-  });
-
-  test("with a secret of fewer than 32 characters", () => {
-    secret("docs", "x".repeat(32));
-    expect(faults()).toEqual([]);
   });
 
   test("with settings that are not readable, or not JSON beside a short secret", () => {
@@ -177,14 +169,10 @@ describe("the builder", () => {
     return readBuilder({ PUSHGATE_SETTINGS: file, ...env });
   };
 
-  test("looks for git in the environment's folders, or in those of a bare Debian", () => {
-    expect(readWith({ PATH: "/opt/bin" })).toEqual({ settings: built, path: "/opt/bin" });
-    expect(readWith({})).toEqual({ settings: built, path: "/usr/local/bin:/usr/bin:/bin" });
-  });
-
-  test("trusts the environment's authorities where it names some", () => {
-    expect(readWith({ GIT_SSL_CAINFO: "/ca.pem" })).toMatchObject({ authorities: "/ca.pem" });
-    expect(readWith({ GIT_SSL_CAINFO: "" })).not.toHaveProperty("authorities");
+  test("looks for git in the environment's folders or those of a bare Debian, and trusts its authorities", () => {
+    expect(readWith({ PATH: "/opt/bin", GIT_SSL_CAINFO: "" })).toEqual({ settings: built, path: "/opt/bin" });
+    const bare = { settings: built, path: "/usr/local/bin:/usr/bin:/bin" };
+    expect(readWith({ GIT_SSL_CAINFO: "/ca.pem" })).toEqual({ ...bare, authorities: "/ca.pem" });
   });
 
   test("learns how systemd ended the one before", () => {

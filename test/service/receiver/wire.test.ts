@@ -40,7 +40,8 @@ test("the receiver answers an endless body with 413 and then closes the connecti
   for (let round = 0; round < 8 && fastest > 1_500; round++) {
     const socket = await dial(running.port);
     const answered = answer(socket);
-    const closed = once(socket, "close");
+    // Not by `once` of node:events, which fails at an EPIPE.
+    const closed = new Promise((resolve) => socket.once("close", resolve));
     socket.write(chunkedHead());
     const spam = setInterval(() => socket.writable && socket.write(chunk(Buffer.alloc(32 << 10))), 5);
     expect((await answered).status).toBe(413);
@@ -97,9 +98,6 @@ test("a sender that leaves while its push is stored is one journal line with 499
       return stored;
     },
   });
-  const failed: unknown[] = [];
-  const fail = (error: unknown) => failed.push(error);
-  process.on("uncaughtException", fail);
   const sent = delivery();
   const socket = await dial(slow.port);
   socket.write(head(sent));
@@ -110,8 +108,6 @@ test("a sender that leaves while its push is stored is one journal line with 499
   await expect.poll(() => slow.journal).toMatchObject([{ status: 499, reason }]);
   store();
   expect((await slow.send(delivery({ event: "ping" }))).status).toBe(200);
-  expect(failed).toEqual([]);
-  process.off("uncaughtException", fail);
   await slow.stop();
 });
 
@@ -232,12 +228,10 @@ test("a sender that does not end its headers or its body receives 408, and the j
   const line = { delivery: null, status: 408, reason: "not valid HTTP: ERR_HTTP_REQUEST_TIMEOUT" };
   await expect.poll(() => hurried.journal).toMatchObject([line, { ...line, delivery: id }]);
   expect(hurried.spooled()).toEqual([]);
-  await hurried.stop();
-});
-
-test("a sender has less time than GitHub waits, 10 s, and nginx, 9 s", () => {
+  // nginx waits 9 s, and GitHub 10 s.
   const { headersTimeout, requestTimeout, connectionsCheckingInterval } = bounds;
   expect(Math.max(headersTimeout, requestTimeout) + connectionsCheckingInterval).toBeLessThanOrEqual(9_000);
+  await hurried.stop();
 });
 
 // process.test.ts has the sockets of systemd and SIGTERM.
@@ -282,9 +276,5 @@ test("the sender receives the answer to a request before the one to the invalid 
 test("the receiver verifies all chunks of a body, of which a later one has 16 KiB", async () => {
   const body = push(40_000);
   const parts = [body.subarray(0, 100), body.subarray(100, 100 + (16 << 10)), body.subarray(100 + (16 << 10))];
-  const socket = await dial(running.port);
-  const answered = answer(socket);
-  for (const part of [chunkedHead({ body }), ...parts.map(chunk), "0\r\n\r\n"]) socket.write(part);
-  expect((await answered).status).toBe(202);
-  socket.destroy();
+  expect((await running.raw(chunkedHead({ body }), ...parts.map(chunk), "0\r\n\r\n")).status).toBe(202);
 });

@@ -46,12 +46,6 @@ test("the outbox is bounded, has reports in the order of their numbers, and a ha
   expect(reasons().slice(-4)).toEqual([undefined, "one", "two", "three"]);
 });
 
-test("a file of another name holds no report", () => {
-  for (const name of ["x000000001.json", "000000001.json5", "00000001.json"])
-    writeFileSync(join(folder, name), JSON.stringify(report));
-  expect(reasons()).toEqual([undefined, undefined, undefined]);
-});
-
 test.each<[string, object]>([
   ["another recipient", { to: "mail" }],
   ["a commit of 39 digits", { commit: "1".repeat(39) }],
@@ -69,10 +63,8 @@ test.each<[string, object]>([
 });
 
 test.each<[string, Partial<Report>]>([
-  ["without a commit", { commit: null }],
-  ["of SHA-256", { commit: "a".repeat(64) }],
-  ["with the longest reason", { reason: "x".repeat(501) }],
-  ["without a reason", { reason: "" }],
+  ["without a commit or a reason", { commit: null, reason: "" }],
+  ["of SHA-256, with the longest reason", { commit: "a".repeat(64), reason: "x".repeat(501) }],
   ["to site.notify", { to: "notify", state: "failure" }],
   ["of a build that began", { state: "pending" }],
 ])("the outbox reads a report %s", (_, given) => {
@@ -81,7 +73,7 @@ test.each<[string, Partial<Report>]>([
 });
 
 describe("what the builder did not write", () => {
-  test("is no report, and each file is closed again: a pipe with a report, a large file, a folder, no JSON, a link", () => {
+  test("is no report, and each file is closed again: pipes, a large file, a folder, no JSON, a link, other names", () => {
     const pipe = join(folder, nameOf(1));
     execFileSync("mkfifo", [pipe]);
     const descriptor = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
@@ -94,14 +86,17 @@ describe("what the builder did not write", () => {
     mkdirSync(join(folder, nameOf(5)));
     write(6, "{");
     symlinkSync(join(folder, nameOf(2)), join(folder, nameOf(7)));
+    // An empty pipe stops no reader.
+    execFileSync("mkfifo", [join(folder, nameOf(8))]);
+    for (const name of ["000000009.json5", "00000009.json", "x000000009.json"]) writeFileSync(join(folder, name), text);
     const before = openIn(folder);
-    expect(reasons()).toEqual([undefined, "Published.", "Published.", ...Array(4).fill(undefined)]);
+    const found = new Map(waiting(folder).map(({ name, report }) => [`${name}`, report?.reason]));
+    expect([...found].filter(([, reason]) => reason !== undefined).map(([name]) => name)).toEqual([
+      nameOf(2),
+      nameOf(3),
+    ]);
+    expect(found.size).toBe(11);
     expect(openIn(folder)).toEqual(before);
-  });
-
-  test("stops no reader that finds an empty pipe", () => {
-    execFileSync("mkfifo", [join(folder, nameOf(1))]);
-    expect(reasons()).toEqual([undefined]);
   });
 
   test("is removed: a folder, a link and a file whose name is no text", () => {

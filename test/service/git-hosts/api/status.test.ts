@@ -12,12 +12,10 @@ const at = (name: GitHostName, repository: string, more: object = {}) =>
   statusRequest(apis[name], repositoryOf(repository), { ...result, ...more }, "the-token")!;
 
 test.each([
-  ["https://github.com/example/site.git", "https://github.com", ["example", "site"]],
   ["https://git.example.net:3000/a/b/c", "https://git.example.net:3000", ["a", "b", "c"]],
   ["https://git.example.net/a/b//", "https://git.example.net", ["a", "b"]],
   ["https://github.com/example/example.github.io", "https://github.com", ["example", "example.github.io"]],
   ["ssh://git@git.example.net:2222/a/b.git", "https://git.example.net", ["a", "b"]],
-  ["ssh://git@git.example.net/a/b.git", "https://git.example.net", ["a", "b"]],
   ["git@git.example.net:a/b.git", "https://git.example.net", ["a", "b"]],
   ["git@git.example.net:/a/b.git", "https://git.example.net", ["a", "b"]],
 ])("the API of %s is at %s", (address, origin, names) => {

@@ -1,5 +1,5 @@
 /** Each git host's API for webhooks against its fake: what is sent where, and what is read. */
-import { request } from "node:https";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { newSecret } from "../../../../infra/cli/stack/secret.ts";
 import { signedPing } from "../../../../infra/cli/webhook/ping-on-host.ts";
@@ -11,34 +11,20 @@ import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
 import type { Delivery } from "../../../fakes/deliveries.ts";
 import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../../fakes/webhook-api.ts";
 
+const real = fetch;
 let running: RunningWebhookApi;
-let got: Got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
+const got: Got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
 const sent: Delivery[] = [];
 /** Origins that were connected to, each with the token in a header of the request. */
 const origins = new Set<string>();
 
-/** Leads each origin to the fake. */
-function lead(address: string | URL | Request, { method, headers, body }: RequestInit = {}): Promise<Response> {
-  const { origin, host, pathname, search } = new URL(String(address));
+/** Leads each origin to the fake, which names its own in the address of a following page. */
+async function lead(address: string | URL | Request, init?: RequestInit): Promise<Response> {
+  const { origin, pathname, search } = new URL(String(address));
   origins.add(origin);
-  return new Promise((resolve, reject) => {
-    const asked = request(`${running.origin}${pathname}${search}`, {
-      method,
-      headers: { ...(headers as Record<string, string>), host },
-      ca: running.ca,
-      servername: "localhost",
-    });
-    asked.on("error", reject).on("response", (answer) => {
-      const parts: Buffer[] = [];
-      answer.on("data", (part: Buffer) => parts.push(part));
-      answer.on("end", () => {
-        const status = answer.statusCode ?? 0;
-        const text = status === 204 ? null : Buffer.concat(parts).toString();
-        resolve(new Response(text, { status, headers: answer.headers as Record<string, string> }));
-      });
-    });
-    asked.end(body as string | undefined);
-  });
+  const { status, headers, body } = await real(`${running.origin}${pathname}${search}`, init);
+  const given = [...headers].map(([name, text]): [string, string] => [name, text.replace(running.origin, origin)]);
+  return new Response(body, { status, headers: given });
 }
 
 const repositories: Partial<Record<GitHostName, string>> = {
@@ -64,6 +50,7 @@ beforeAll(async () => {
     sent.push(one);
     return got;
   });
+  setDefaultCACertificates([...getCACertificates(), running.ca]);
   vi.stubGlobal("fetch", lead);
 });
 afterAll(async () => {
@@ -80,7 +67,6 @@ afterEach(async () => {
   running.api.requests.length = 0;
   running.api.instead = undefined;
   sent.length = 0;
-  got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
 });
 
 const useEnvironment = (tokens: Readonly<Record<string, string>>): void => {
@@ -95,10 +81,6 @@ function client(gitHost: GitHostName, token: string = running.api.token): Webhoo
 }
 const wantedOf = (gitHost: GitHostName) => ({ url, secret: newSecret(gitHost) });
 
-test("all git hosts but standard-webhooks have an API", () => {
-  expect(withApi.toSorted()).toEqual(Object.keys(repositories).toSorted());
-});
-
 test("each names its variable, and an empty one is none", () => {
   const variables = withApi.map((name) => [name, client(name).server.variable]);
   expect(Object.fromEntries(variables)).toEqual({
@@ -111,21 +93,15 @@ test("each names its variable, and an empty one is none", () => {
 });
 
 describe.each(withApi)("%s", (gitHost) => {
-  test("a webhook that is created has the wanted settings and the secret", async () => {
-    const wanted = wantedOf(gitHost);
-    await client(gitHost).set(undefined, wanted);
-    expect(running.api.webhooks).toMatchObject([{ url, secret: wanted.secret, active: true, verifies: true }]);
-    const [own, ...more] = await client(gitHost).own({ url });
-    expect([differences(own!.settings, client(gitHost).api.wanted(wanted)), more]).toEqual([[], []]);
-    expect([...origins]).toEqual([apiOrigins[gitHost] ?? "https://git.example.net"]);
-  });
-
-  test("every setting that its API shows is corrected, and no other webhook is touched", async () => {
+  test("a webhook is created as wanted, each setting that its API shows is corrected, and no other webhook is touched", async () => {
     const wanted = wantedOf(gitHost);
     const its = client(gitHost);
     await its.set(undefined, { ...wanted, url: "https://hooks.example.org/webhook/other" });
     await its.set(undefined, wanted);
     const [other, own] = running.api.webhooks as [StoredWebhook, StoredWebhook];
+    expect(own).toMatchObject({ url, secret: wanted.secret, active: true, verifies: true });
+    expect(differences((await its.own({ url }))[0]!.settings, its.api.wanted(wanted))).toEqual([]);
+    expect([...origins]).toEqual([apiOrigins[gitHost] ?? "https://git.example.net"]);
     const kept = structuredClone(other);
     Object.assign(own, { secret: "", active: false, contentType: "form", verifies: false });
     own.events = [...own.events, gitHost === "bitbucket" ? "repo:fork" : "issues"];
@@ -150,8 +126,7 @@ describe.each(withApi)("%s", (gitHost) => {
     const others = Array.from({ length: 205 }, (_, i) => ({ ...own, id: own.id + 1 + i, url: `${url}${i}` }));
     running.api.webhooks.unshift(...others);
     running.api.requests.length = 0;
-    const found = await its.own({ url });
-    expect(found).toHaveLength(1);
+    expect(await its.own({ url })).toHaveLength(1);
     // Gogs has one list.
     expect(running.api.requests.length > 1).toBe(gitHost !== "gogs");
   });
@@ -214,55 +189,36 @@ describe.each(["github", "gitlab"] as const)("the delivery history of %s", (gitH
     expect(all[0]).toMatchObject({ kind: "push", isPing: false, status: 202 });
     const some = await its.recorded(webhook, (_, count) => count >= 3);
     expect(await Promise.all(some.map((one) => its.answer(webhook, one)))).toEqual(
-      Array(3).fill({
-        status: 202,
-        headers: expect.objectContaining({ "x-served-by": "pushgate-receiver" }),
-        body: "",
-      }),
+      Array(3).fill({ ...got, headers: expect.objectContaining(got.headers) }),
     );
   });
 
-  test("an attempt without an answer has status 0", async () => {
-    got = { status: 0, headers: {}, body: "" };
-    const { its, webhook } = await pushed(1);
-    const all = await its.recorded(webhook, () => false);
-    expect(await Promise.all(all.map((one) => its.answer(webhook, one)))).toEqual([{ status: 0, headers: {} }]);
-  });
-
-  test("another attempt at a delivery has its event, and reaches no further than the days that are kept", async () => {
+  test("another attempt at a delivery has its event", async () => {
     const { its, webhook } = await pushed(1);
     const [first] = await its.recorded(webhook, () => false);
     await its.redeliver(webhook, first!);
     await Promise.all(running.api.pending);
     const [again, ...rest] = await its.recorded(webhook, () => false);
     expect([again!.delivery, again!.id === first!.id, rest.length]).toEqual([first!.delivery, false, 1]);
-    const { days } = its.api.deliveries!;
-    running.api.log.splice(0, 1, { ...running.api.log[0]!, at: Date.now() - (days * 24 + 1) * 3_600_000 });
-    expect(await its.recorded(webhook, () => false)).toHaveLength(1);
   });
 });
 
-test("a following page elsewhere gets no token", async () => {
-  running.api.instead = {
-    status: 200,
-    body: [],
-    headers: { link: '<https://elsewhere.example.net/x>; rel="next"' },
-  };
-  await expect(client("github").own({ url })).rejects.toThrow("The token is not sent there.");
-  expect([...origins]).toEqual(["https://api.github.com"]);
-});
-
-test("without the check of its origin a following page elsewhere gets the token", async () => {
-  running.api.instead = { status: 200, body: [], headers: { link: '<https://elsewhere.example.net/x>; rel="next"' } };
+test("a following page elsewhere gets no token, and would, without the check of its origin", async () => {
+  const [own, elsewhere] = ["https://api.github.com", "https://elsewhere.example.net"];
+  const last = { status: 200, body: [] };
+  const first = { ...last, headers: { link: `<${elsewhere}/x>; rel="next"` } };
+  running.api.instead = first;
   const its = client("github");
+  await expect(its.own({ url })).rejects.toThrow("The token is not sent there.");
+  expect([...origins]).toEqual([own]);
+  origins.clear();
   const get = () => {
-    if (origins.size === 0) return "https://api.github.com";
-    running.api.instead = { status: 200, body: [] };
-    return "https://elsewhere.example.net";
+    running.api.instead = origins.size === 0 ? first : last;
+    return origins.size === 0 ? own : elsewhere;
   };
   Object.defineProperty(its.server, "origin", { get });
   await its.own({ url });
-  expect([...origins]).toEqual(["https://api.github.com", "https://elsewhere.example.net"]);
+  expect([...origins]).toEqual([own, elsewhere]);
 });
 
 test.each([
