@@ -1,5 +1,5 @@
 /**
- * Evaluates the program without an engine, for a bare host and an empty zone unless the caller gives other answers, and
+ * Evaluates the program without an engine, for an empty zone and, unless the caller gives other answers, bare hosts, and
  * returns the resources that it declares. For the stack tests and the demo.
  *
  * It works once per process, or after vi.resetModules(): a second import of the program's module registers nothing.
@@ -15,21 +15,16 @@ import type { RawConfig } from "../../infra/config/settings.ts";
 import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";
 
-export type World = {
+type World = {
   readonly config?: RawConfig;
-  /** Encrypted keys. */
-  readonly secretKeys?: readonly string[];
   /** Answers of the hosts to the probe, by the target of ssh; by default a bare Debian host's. */
   readonly probe?: (target: string) => string;
-  /** Answers to the Cloudflare provider's functions, by token; by default an empty zone's on the declared plan. */
-  // biome-ignore lint/suspicious/noExplicitAny: a function's result has as many shapes as there are functions
-  readonly edge?: (token: string, args: any) => any;
 };
 
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
-/** The answer of probe.sh on a Debian 12 that was just installed. */
-export function bareHost(overrides: Readonly<Record<string, string>> = {}): string {
+/** The answer of probe.sh on a Debian 12 that was just installed, with `more` rows. */
+export function bareHost(overrides: Readonly<Record<string, string>> = {}, ...more: readonly unknown[]): string {
   const facts: Record<string, string> = {
     os: "debian 12",
     uid: "0",
@@ -60,6 +55,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}): stri
     ...questions,
     ["listens", 22, "sshd", "ssh.service"],
     ["ssh", "22"],
+    ...more,
     ["end"],
   ];
   return JSON.stringify({ pushgate: 1, rows });
@@ -75,8 +71,6 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
   const declared: Resource[] = [];
 
   const call = (token: string, args: Record<string, unknown>) => {
-    const answer = world.edge?.(token, args);
-    if (answer !== undefined) return answer;
     switch (token) {
       case "cloudflare:index/getZone:getZone":
         return { id: "0".repeat(32), name: zone, status: "active", plan: { legacyId: plans[plan] ?? plan } };
@@ -103,7 +97,7 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
     "prod",
     false,
   );
-  pulumi.runtime.setAllConfig({ ...config }, [...(world.secretKeys ?? ["pushgate:secrets", "cloudflare:apiToken"])]);
+  pulumi.runtime.setAllConfig({ ...config }, ["pushgate:secrets", "cloudflare:apiToken"]);
   // The program itself sends no request here: it has no token of its own, and the provider's calls are mocked.
   process.env.CLOUDFLARE_API_TOKEN = "of-the-provider";
   // A fake ssh: a shell alone, as the demo also runs where no other program is.

@@ -1,20 +1,21 @@
 /** Which folder may import what, and how many files lie at the roots. ARCHITECTURE.md states the rules. */
-import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { globSync, readdirSync, readFileSync } from "node:fs";
 import { posix } from "node:path";
 import { expect, test } from "vitest";
 
 const root = new URL("../..", import.meta.url).pathname;
 
-/** The files of infra and service, each with the files that it imports, types included. */
+const texts = new Map(
+  globSync("{infra,service}/**/*.*", { cwd: root })
+    .sort()
+    .map((file) => [file, readFileSync(`${root}${file}`, "utf8")] as const),
+);
+/** Each module with those that it imports, types included. */
 const imports = new Map(
-  ["infra", "service"]
-    .flatMap((folder) =>
-      readdirSync(`${root}${folder}`, { recursive: true, encoding: "utf8" }).map((file) => `${folder}/${file}`),
-    )
+  [...texts.keys()]
     .filter((file) => file.endsWith(".ts"))
     .map((file) => {
-      const found = readFileSync(`${root}${file}`, "utf8").matchAll(/\b(?:from|import) *\(?"(\.[^"]+)"/g);
+      const found = texts.get(file)!.matchAll(/\b(?:from|import) *\(?"(\.[^"]+)"/g);
       return [file, [...found].map(([, path]) => posix.join(posix.dirname(file), path!))] as const;
     }),
 );
@@ -59,7 +60,7 @@ test("no file imports one of a higher floor", () => {
 
 test("at most two casts go over unknown or never, each with its reason in the line above", () => {
   const casts = [...imports.keys()].flatMap((file) => {
-    const lines = readFileSync(`${root}${file}`, "utf8").split("\n");
+    const lines = texts.get(file)!.split("\n");
     return lines.flatMap((line, i) =>
       /\bas (unknown as|never|any)\b/.test(line) && !/^\s*(\*|\/\/)/.test(line)
         ? [{ file, above: lines[i - 1]!.trim() }]
@@ -71,26 +72,20 @@ test("at most two casts go over unknown or never, each with its reason in the li
 });
 
 test("infra and service import nothing from test, and each folder only what its rule allows", () => {
-  const grep = (pattern: string, ...paths: string[]) => {
-    try {
-      return execFileSync("grep", ["-rlE", pattern, ...paths, "--include=*.ts"], { cwd: root, encoding: "utf8" })
-        .trim()
-        .split("\n")
-        .sort();
-    } catch {
-      return [];
-    }
-  };
-  expect(grep('from "(\\.\\./)+test/', "infra", "service")).toEqual([]);
-  expect(grep("@pulumi/command", "infra")).toEqual(["infra/apply/ship.ts"]);
+  const grep = (pattern: RegExp, ...folders: readonly string[]) =>
+    [...imports.keys()].filter(
+      (file) => folders.some((folder) => file.startsWith(`${folder}/`)) && pattern.test(texts.get(file)!),
+    );
+  expect(grep(/from "(\.\.\/)+test\//, "infra", "service")).toEqual([]);
+  expect(grep(/@pulumi\/command/, "infra")).toEqual(["infra/apply/ship.ts"]);
   // A cause names the unit to start.
-  expect(grep('from "\\.\\./(host|edge|cli)/', "infra/apply", "infra/trace")).toEqual(["infra/trace/causes.ts"]);
-  expect(grep('from "(\\.\\./)+host/', "infra/edge")).toEqual([]);
-  expect(grep('from "(\\.\\./)+edge/', "infra/host")).toEqual([]);
+  expect(grep(/from "\.\.\/(host|edge|cli)\//, "infra/apply", "infra/trace")).toEqual(["infra/trace/causes.ts"]);
+  expect(grep(/from "(\.\.\/)+host\//, "infra/edge")).toEqual([]);
+  expect(grep(/from "(\.\.\/)+edge\//, "infra/host")).toEqual([]);
   // The SDK takes half a second and 80 MB, so only what the program alone uses loads it.
-  expect(grep('"@pulumi/', "infra/host", "infra/config")).toEqual(["infra/config/read.ts", "infra/host/declare.ts"]);
-  expect(grep("allConfig|pulumi\\.Config", "infra")).toEqual(["infra/config/read.ts"]);
-  expect(grep("process\\.env", "infra", "service")).toEqual([
+  expect(grep(/"@pulumi\//, "infra/host", "infra/config")).toEqual(["infra/config/read.ts", "infra/host/declare.ts"]);
+  expect(grep(/allConfig|pulumi\.Config/, "infra")).toEqual(["infra/config/read.ts"]);
+  expect(grep(/process\.env/, "infra", "service")).toEqual([
     "infra/apply/run-on-host.ts",
     "infra/cli/main.ts",
     "infra/cli/stack.ts",
@@ -101,18 +96,9 @@ test("infra and service import nothing from test, and each folder only what its 
 });
 
 test("the configuration, one file of infra/host and one folder of service/builder name Hugo, and no others", () => {
-  const naming = execFileSync("git", ["grep", "-il", "hugo", "--", "infra", "service"], {
-    cwd: root,
-    encoding: "utf8",
-  });
-  const others = naming
-    .trim()
-    .split("\n")
-    .filter((file) => {
-      const importing = /import[^;]*"[^"]*\/hugo\.ts"|site\.hugo/g;
-      return /hugo/i.test(readFileSync(`${root}${file}`, "utf8").replace(importing, ""));
-    });
-  expect(others.filter((file) => !file.startsWith("service/builder/build/"))).toEqual([
+  const importing = /import[^;]*"[^"]*\/hugo\.ts"|site\.hugo/g;
+  const naming = [...texts].flatMap(([file, text]) => (/hugo/i.test(text.replace(importing, "")) ? [file] : []));
+  expect(naming.filter((file) => !file.startsWith("service/builder/build/"))).toEqual([
     "infra/config/schema.ts",
     "infra/config/site-checks.ts",
     "infra/host/builder/hugo.ts",
@@ -127,8 +113,8 @@ test("the roots of infra and test hold few files, so that a reader sees the fold
 });
 
 test("the receiver is read in fifteen minutes: at most 8 files and 600 lines, its settings among them", () => {
-  const files = readdirSync(`${root}service/receiver`);
-  const lines = files.flatMap((file) => readFileSync(`${root}service/receiver/${file}`, "utf8").trimEnd().split("\n"));
+  const files = [...texts].filter(([file]) => file.startsWith("service/receiver/"));
+  const lines = files.flatMap(([, text]) => text.trimEnd().split("\n"));
   expect(files.length).toBeLessThanOrEqual(8);
   expect(lines.length).toBeLessThanOrEqual(600);
 });

@@ -8,13 +8,12 @@ import { logsScript } from "../../infra/cli/site/logs.ts";
 import { pingScript } from "../../infra/cli/webhook/ping-on-host.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
-import { lintShell, missing } from "./host/namespace.ts";
+import { lintShell, needs } from "./host/namespace.ts";
 
-const root = new URL("../../", import.meta.url).pathname;
+needs("shellcheck", "dash");
 
-test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
-  const reason = missing("shellcheck");
-  skip(reason !== undefined, reason);
+test("shellcheck finds no fault in a script of infra/", () => {
+  const root = new URL("../../", import.meta.url).pathname;
   const files = globSync("infra/**/*.sh", { cwd: root }).sort();
   expect(files.length).toBeGreaterThan(5);
   expect(spawnSync("shellcheck", ["--shell=dash", ...files], { cwd: root, encoding: "utf8" }).stdout).toBe("");
@@ -23,9 +22,7 @@ test("shellcheck finds no fault in a script of infra/", ({ skip }) => {
 test.for([
   ["one site", served],
   ["two sites with every option", rebuilt],
-] as const)("shellcheck and dash find no fault in the scripts of a host's layers: %s", ([, settings], { skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
+] as const)("shellcheck and dash find no fault in the scripts of a host's layers: %s", ([, settings]) => {
   const texts = Object.values(hostLayers(settings, exampleHost, made))
     .filter(({ script }) => script !== undefined)
     .map(({ script, activate, reactivate = ":", retire, facts }) =>
@@ -42,9 +39,7 @@ test.for([
   expect(texts.map(lintShell).join("")).toBe("");
 });
 
-test("shellcheck and dash find no fault in the scripts of npx pushgate", ({ skip }) => {
-  const reason = missing("shellcheck", "dash");
-  skip(reason !== undefined, reason);
+test("shellcheck and dash find no fault in the scripts of npx pushgate", () => {
   const sources = ["receiver", "builder", "nginx", "guard"] as const;
   const scripts = [
     reportScript([{ name: "site", site: {} }, { name: "docs" }]),

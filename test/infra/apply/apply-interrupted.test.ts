@@ -1,9 +1,9 @@
 /** Applies that do not finish: stopped at the time limit, killed at each step, on a full disk. */
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
 import { after, asDeclared, before, copiedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
@@ -19,18 +19,12 @@ describe("an interrupted apply", () => {
     const layer = { ...daemonLayer(host, after), activate: "echo begun >&2; sleep 30" };
     const apply = spawn("setsid", ["-w", "sh", "-s"], { stdio: ["pipe", "ignore", "pipe"] });
     let stderr = "";
-    const begun = new Promise<void>((resolve) =>
-      apply.stderr.on("data", (chunk) => {
-        stderr += chunk;
-        if (stderr.includes("begun")) resolve();
-      }),
-    );
-    const ended = new Promise((resolve) => apply.on("close", resolve));
+    apply.stderr.on("data", (chunk) => (stderr += chunk));
+    const ended = once(apply, "close");
     apply.stdin.end(host.script(layer, next));
-    await begun;
-    await pause(50);
+    await vi.waitFor(() => expect(stderr).toContain("begun"), 30_000);
     process.kill(-apply.pid!, "SIGTERM");
-    expect(await ended).toBe(1);
+    expect(await ended).toEqual([1, null]);
     expect(stderr).toMatch(/failed at: (being stopped|activate)[\s\S]*the former files are back/);
     expect(asDeclared(host, before, true, [])).toBe(true);
   });

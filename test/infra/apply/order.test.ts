@@ -9,13 +9,10 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { after, copiedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
 
 /** Calls that sync, and that change names in etc and of the layer's state; the first word of `activate` is its own. */
-const calls = (host: ShellHost, layer: HostLayer, stamp: string): string[] =>
-  callsOf(host, host.script({ ...layer, facts: [] }, stamp));
-
-function callsOf(host: ShellHost, script: string): string[] {
+const calls = (host: ShellHost, layer: HostLayer, stamp: string): string[] => {
   const list = join(host.root, "calls");
   rmSync(list, { force: true });
-  host.watchedApply(script, `echo "$tool $*" >>${list}`);
+  host.watchedApply(host.script({ ...layer, facts: [] }, stamp), `echo "$tool $*" >>${list}`);
   return readFileSync(list, "utf8")
     .replaceAll(`${host.root}/`, "")
     .replaceAll("var/pushgate/", "STATE/")
@@ -23,7 +20,7 @@ function callsOf(host: ShellHost, script: string): string[] {
     .split("\n")
     .filter((line) => /^(sync|mkdir (etc|\.)|rmdir \.)|^(mv|rm) (etc|STATE\/(?!work))/.test(line))
     .filter((line) => !/^rm \S+pushgate-new$/.test(line));
-}
+};
 
 const noted = [
   "sync STATE/work/temps",

@@ -60,11 +60,8 @@ test("each row is of its layer, and what no row names is empty", () => {
     },
   });
   expect("stamp" in report.layers.new!).toBe(false);
-});
-
-test("an answer through sudo has no port of SSH", () => {
-  expect("sshPort" in parseProbe(answer(), [])).toBe(false);
-  expect("sshPort" in parseProbe(answer(["ssh", ""]), [])).toBe(false);
+  // Through sudo.
+  for (const rows of [[], [["ssh", ""]]]) expect("sshPort" in parseProbe(answer(...rows), [])).toBe(false);
 });
 
 describe("an answer that is not whole is rejected, and quoted in part", () => {

@@ -23,11 +23,10 @@ import { join } from "node:path";
 import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
 import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "../../../infra/apply/report.ts";
+import type { Ran } from "../host/namespace.ts";
 
 /** "user:group" of the user who runs the test. */
 export const me = spawnSync("sh", ["-c", 'printf "%s:%s" "$(id -un)" "$(id -gn)"'], { encoding: "utf8" }).stdout;
-
-export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
 
 /** An apply can be killed at each call of these tools. */
 const tools = ["chmod", "chown", "cp", "mkdir", "mv", "rm", "rmdir", "sort", "sync"];
@@ -70,15 +69,11 @@ export class ShellHost {
 
   /** The probe's answer, preflight's part included. */
   report(layers: readonly Probed[]): HostReport {
-    const { stdout, stderr } = this.run(probeScript(layers, this.state));
-    try {
-      return parseProbe(
-        stdout,
-        layers.map(({ name }) => name),
-      );
-    } catch (error) {
-      throw new Error(`${error}\n${stderr}`);
-    }
+    const { stdout } = this.run(probeScript(layers, this.state));
+    return parseProbe(
+      stdout,
+      layers.map(({ name }) => name),
+    );
   }
 
   /** One layer, without preflight's part, which takes most of a probe's time. */

@@ -61,17 +61,6 @@ const inSync: SeenLayer = {
 const until = (name: string): Promise<Made> =>
   vi.waitFor(() => made.find((one) => one.name === name) ?? expect.fail(`${name} is not declared`), 30_000);
 
-/** The options that a resource was given, which the mocks do not show. */
-const optionsOf = (declare: (parent: pulumi.Resource) => void) =>
-  new Promise<pulumi.CustomResourceOptions>((resolve) => {
-    const note: pulumi.ResourceTransformation = ({ opts, props }) => {
-      if (props && "create" in props) resolve(opts as pulumi.CustomResourceOptions);
-      return undefined;
-    };
-    const options = { transformations: [note] };
-    declare(new pulumi.ComponentResource("test:index:Parent", `parent-${Math.random()}`, {}, options));
-  });
-
 describe("probe", () => {
   const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
   let folder: string;
@@ -89,30 +78,23 @@ describe("probe", () => {
     });
   const received = (name: string) => readFileSync(join(folder, name), "utf8");
 
-  test("is one call over SSH, with the probe's text", async () => {
+  test("is one call over SSH, with the probe's text, and through sudo where the login is not root", async () => {
     answering(`echo '${whole}'`);
     const report = await ship.probe(host, [layer]);
     expect(received("argv")).toBe(`${[...sshTo(host), "exec timeout 60 sh -s"].join(" ")}\n`);
     expect(received("stdin")).toBe(probeScript([layer]));
     expect(report.layers.firewall?.stamp).toBe("0123456789ab");
     expect(report.system.uid).toEqual({ output: "0", status: 0 });
-  });
-
-  test("goes through sudo where the login is not root, and passes SSH's port on", async () => {
-    answering(`echo '${whole}'`);
     await ship.probe({ ...host, sudo: true }, [layer]);
     expect(received("argv")).toContain(' exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s\n');
     expect(ship.applyCommand({ ...host, sudo: true }, 90)).toMatch(/^exec sudo -n sh -c '/);
   });
 
-  test.each([
-    ["echo 'Permission denied' >&2; exit 255", /^web1: the host rejects the login; nothing was changed\. /],
-    ["echo 'Welcome to web1!'", /^web1: the probe's answer.*login shell/],
-  ])("fails with an error that names the host and the likely cause: %s", async (body, says) => {
-    answering(body);
+  test("fails with an error that names the host and the likely cause", async () => {
+    answering("echo 'Welcome to web1!'");
     const error = await ship.probe(host, [layer]).catch((error: unknown) => error);
     expect(pulumi.RunError.isInstance(error)).toBe(true);
-    expect((error as Error).message).toMatch(says);
+    expect((error as Error).message).toMatch(/^web1: the probe's answer.*login shell/);
   });
 });
 
@@ -142,13 +124,6 @@ describe("apply", () => {
       "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
     ]);
     expect(ship.appliedLayers().get("web1")).toContain("firewall");
-  });
-
-  test("the command is retained on the host when it leaves the program, and never protected", async () => {
-    const options = await optionsOf((parent) => ship.apply(host, layer, inSync, { parent }));
-    expect(options).toMatchObject({ retainOnDelete: true });
-    expect(options.protect).toBeUndefined();
-    expect(options.replaceOnChanges ?? []).not.toContain("stdin");
   });
 });
 
@@ -223,16 +198,14 @@ describe("secrets", () => {
     (input as Record<string, unknown>)["4dabf18193072939515e22adb298388d"] !== undefined ? "secret" : "plain";
 
   test("the script and its output are secret, and no output is streamed", async () => {
-    const options = await optionsOf((parent) =>
-      ship.applySecrets(
-        host,
-        { name: "secrets", timeout: 60 },
-        pulumi.secret({ script: "echo hidden", stamp: "", drift: ["differs: site"], inSync: false }),
-        { parent },
-      ),
-    );
-    expect(options.additionalSecretOutputs).toEqual(["stdout", "stderr"]);
+    // The mocks do not show a resource's options.
+    const given: pulumi.CustomResourceOptions[] = [];
+    const note: pulumi.ResourceTransformation = ({ opts }) => void given.push(opts);
+    const parent = new pulumi.ComponentResource("test:index:Parent", "parent", {}, { transformations: [note] });
+    const verdict = { script: "echo hidden", stamp: "", drift: ["differs: site"], inSync: false };
+    ship.applySecrets(host, { name: "secrets", timeout: 60 }, pulumi.secret(verdict), { parent });
     const { inputs } = await until("web1-secrets");
+    expect(given.at(-1)).toMatchObject({ additionalSecretOutputs: ["stdout", "stderr"], retainOnDelete: true });
     expect(secretOf(inputs.stdin)).toBe("secret");
     expect(inputs).toMatchObject({ logging: "none", addPreviousOutputInEnv: false });
     expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");

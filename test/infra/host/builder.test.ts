@@ -54,9 +54,6 @@ describe("units", () => {
   const distribution = "/usr -/bin -/lib -/lib64 -/etc/localtime";
   const ofWeb = "-/etc/hosts\n-/etc/resolv.conf\n-/etc/ssl/certs";
   const ofDocs = "/var/lib/pushgate-sites/docs/work/clone:/source\n-/home/docs/content:/content";
-  const always = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
-  const started = (hook: string, ...of: readonly ((hook: string) => string)[]) =>
-    of.map((unit) => unit(hook)).join(" ");
   const foldersIn = (of: (folder: string) => string) =>
     [paths.spool, paths.requests, paths.rootRequests, paths.sites].map(of).join(" ");
   const hugo = { site: units.generator("site"), docs: units.generator("docs") };
@@ -98,8 +95,6 @@ describe("units", () => {
     [units.stop("site"), "ExecStart", `... "pushgate-generator-site@*.service" ... find ${work} -mindepth 1 ... `],
     // The build writes its own folders, and sees none of another site, and no home.
     [units.build("site"), "ReadWritePaths", foldersIn((folder) => `${folder}/site`)],
-    [units.build("site"), "BindPaths", foldersIn((folder) => `${folder}/site`)],
-    [units.build("site"), "TemporaryFileSystem", foldersIn((folder) => `${folder}:ro`)],
     [units.build("docs"), "BindPaths", `${foldersIn((folder) => `${folder}/docs`)}\n${paths.reports}/docs`],
     [units.build("docs"), "TemporaryFileSystem", ` ... \n${paths.reports}:ro`],
     [units.build("docs"), "ProtectHome", "yes"],
@@ -124,10 +119,6 @@ describe("units", () => {
     // The tick's unit needs no capability, and enters only the folder of root's requests.
     [units.reconcile("docs"), "CapabilityBoundingSet", ""],
     [units.reconcile("docs"), "ReadWritePaths", paths.rootRequests],
-    // A target holds together what is started and stopped of a site.
-    [units.site("site"), "Wants", started("site", ...always)],
-    [units.site("docs"), "Wants", ` ... \n${started("docs", units.scheduleTimer, units.reportPath)}`],
-    [hugo.docs, "StopPropagatedFrom", units.site("docs")],
   ])("%s has %s=%j", (unit, key, expected) => {
     // "..." is any text.
     const pattern = expected.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&").replace(/ ?(\\\.){3} ?/g, "[^]*");
@@ -144,14 +135,6 @@ describe("units", () => {
       [reporter, `status:${paths.credentials}/docs.status`],
       [reporter, `notify:${paths.credentials}/docs.notify`],
     ]);
-  });
-
-  test("each unit is part of its site's target, which alone is enabled", () => {
-    const services = [units.build, units.agent, units.report, units.reconcile, units.schedule];
-    for (const unit of [...always, units.scheduleTimer, units.reportPath, ...services])
-      expect(values(text(unit("docs")), "PartOf"), unit("docs")).toEqual([units.site("docs")]);
-    const installed = layer.files.filter(({ text }) => text.includes("[Install]")).map(({ path }) => path);
-    expect(installed).toEqual([`${paths.units}/${units.site()}`]);
   });
 
   test.each([units.build, units.agent, units.report])("without its drop-in a unit has no account", (unit) => {
@@ -201,7 +184,7 @@ describe("units", () => {
   });
 });
 
-describe("folders", () => {
+describe("the layer", () => {
   test("a site's requests are for its writers, who cannot list them, or for the builder alone; root's are for neither", () => {
     const [plain, docs] = sitesOf(rebuilt).map((hook) => foldersOf(hook)[0]!);
     expect(plain).toEqual([`${paths.requests}/site`, "700", "pushgate-build-site:pushgate-build-site"]);
@@ -212,9 +195,7 @@ describe("folders", () => {
     for (const folder of ["", "/site", "/docs"])
       expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
   });
-});
 
-describe("the layer", () => {
   test("its facts hold the folders of all sites, and those of each, with mode and owner", () => {
     const facts = layer.facts.filter(({ name }) => name.startsWith("the builder's folders"));
     expect(facts.map(({ name }) => name.slice("the builder's folders".length))).toEqual(["", " of site", " of docs"]);

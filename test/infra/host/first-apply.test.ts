@@ -12,10 +12,9 @@ const programs = { receiver: { sha256: "a" }, builder: { sha256: "b" } };
 /** `had`: the layers whose stamp is on the host. */
 function lines(settings: Settings, ...had: string[]): string[] | undefined {
   const layers = hostLayers(settings, exampleHost, { certificate: "", clientCaPem: "", programs });
-  const { rows } = JSON.parse(bareHost()) as { rows: unknown[] };
   const stamps = had.map((name) => ["stamp", name, "0123456789ab"]);
-  const answer = JSON.stringify({ pushgate: 1, rows: [...stamps, ...rows] });
-  return firstApply(settings, exampleHost, layers, parseProbe(answer, Object.keys(layers)))?.split("\n");
+  const report = parseProbe(bareHost({}, ...stamps), Object.keys(layers));
+  return firstApply(settings, exampleHost, layers, report)?.split("\n");
 }
 
 test("on a bare host each layer has a line with packages, accounts, ports or units", () => {

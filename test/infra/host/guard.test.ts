@@ -114,15 +114,7 @@ describe("prober", () => {
   const oneInactive = shown().replace("=active", "=inactive");
 
   /** `without`: a mutant that runs first. `force`: the lists in force. `units`: what systemctl shows. `setup`: shell. */
-  type Scene = {
-    without?: string;
-    force?: Lists;
-    units?: string;
-    setup?: string;
-    by?: string;
-    reject?: string[];
-    program?: string;
-  };
+  type Scene = { without?: string; force?: Lists; setup?: string } & Parameters<typeof run>[0];
   const rows: readonly (readonly [what: string, scene: Scene, prints: string])[] = [
     ["the lists are in force", {}, "exit 0"],
     ["a range too many", { force: declared.map((cidrs) => [...cidrs, "127.0.0.0/8"]) }, "+127.0.0.1 +127.0.0.1 exit 5"],

@@ -31,15 +31,13 @@ test("a line that is a placeholder goes when its value is empty, and any other l
   expect(filled("a @one@ b\n@two@\n@gone@\nend @gone@\n", { one: "1", two: "2\n3", gone: "" })).toBe(
     "a 1 b\n2\n3\nend \n",
   );
+  // A value may hold what looks like one.
+  expect(filled("@path@ @path@\n", { path: "/srv/@web@" })).toBe("/srv/@web@ /srv/@web@\n");
 });
 
 test("a placeholder without a value, and a value without a place, are mistakes", () => {
   expect(() => filled("@one@\n", {})).toThrow("unit: @one@ has no value");
   expect(() => filled("text\n", { one: "1", two: "" })).toThrow("unit has no place for one, two");
-});
-
-test("a value may hold what looks like a placeholder", () => {
-  expect(filled("@path@ @path@\n", { path: "/srv/@web@" })).toBe("/srv/@web@ /srv/@web@\n");
 });
 
 test("a file is root's and public, a program can be run and is checked, a unit is a filled template", () => {

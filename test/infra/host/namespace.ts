@@ -2,7 +2,7 @@
  * Runs shell in network namespaces of its own, as root there and without rights outside: real nft, real routing, real
  * sockets, and no packet that could leave. Works for an ordinary user where user namespaces are allowed.
  */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -62,6 +62,32 @@ export function inNamespace(script: string, extra = ""): Ran {
     killSignal: "SIGKILL",
   });
   return { status, stdout: stdout.trim(), stderr: stderr.trim() };
+}
+
+const ofHost = ["--user", "--map-root-user", "--mount", "--net", "--pid", "--fork", "--mount-proc"];
+/** Why this computer cannot run `onHost`, or undefined. */
+export const noHost =
+  spawnSync("unshare", [...ofHost, "mount", "-t", "tmpfs", "none", "/etc"], { env }).status === 0
+    ? undefined
+    : "user and mount namespaces are not allowed here: run as root";
+
+/**
+ * Runs `script` on a host of its own: this computer's programs, with empty folders where pushgate writes. It reaches no
+ * systemd. By `sh -s`, as the transient unit does: from standard input, so that it is in no argv.
+ */
+export function onHost(script: string): Ran {
+  const prepare = `
+for folder in /etc /home /mnt /srv /var/lib /var/spool /var/www /usr/local/lib /run /tmp /root; do [ ! -d "$folder" ] || mount -t tmpfs none "$folder"; done
+echo 0123456789abcdef0123456789abcdef >/etc/machine-id
+echo root:x:0:0::/root:/bin/sh >/etc/passwd
+echo root:x:0: >/etc/group
+mkdir -p /var/lib/pushgate/stamps /var/lib/systemd`;
+  const { status, stdout, stderr } = spawnSync("unshare", [...ofHost, "sh", "-s"], {
+    input: `${prepare}\n${script}`,
+    encoding: "utf8",
+    timeout: 90_000,
+  });
+  return { status, stdout, stderr };
 }
 
 /** A folder that serves as the root of a host: `at` gives a path in it, and `moved` writes such paths into a text. */
@@ -146,9 +172,6 @@ export function lintShell(script: string): string {
   const parsed = spawnSync("dash", ["-n"], { env, input, encoding: "utf8" });
   return checked.stdout + checked.stderr + parsed.stderr;
 }
-
-export const run = (command: string, ...args: string[]): string =>
-  execFileSync(command, args, { env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
 
 type Families = { readonly v4: readonly string[]; readonly v6: readonly string[] };
 

@@ -6,16 +6,37 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import * as v from "valibot";
 import { afterAll, describe, expect, test } from "vitest";
-import { shape } from "../../../infra/config/schema.ts";
+import { quote } from "../../../infra/apply/shell.ts";
+import type { Settings } from "../../../infra/config/settings.ts";
+import { absolutePath, relativePath } from "../../../infra/config/values.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
+import { hostLayers } from "../../../infra/host/index.ts";
 import { nginxWord, unitWord } from "../../../infra/host/kit.ts";
 import { builderUser, generatorUser, reporterUser } from "../../../infra/host/paths.ts";
-import { exampleHost, stackFile } from "../../fixtures.ts";
-import { hostile, siteAt } from "./hostile-paths.ts";
+import { questionsOf } from "../../../infra/host/preflight.ts";
+import { siteLayer } from "../../../infra/host/site/site.ts";
+import { exampleHost, made, rebuilt, serving } from "../../fixtures.ts";
 import { inNamespace, needs, Root, verifyUnits } from "./namespace.ts";
 
 const root = new Root();
 afterAll(() => root.remove());
+
+/** What a shell, systemd or nginx reads as more than a character. */
+const parts = [
+  ...["`echo pwned >&2`", ";echo pwned;", "&&echo pwned", "|cat", ">/tmp/pwned", "%n", ":", "'", '"', "\\", "*", "#"],
+  ...[" ", "-x", "é"],
+];
+/** What neither a unit nor nginx can express. */
+const inexpressible = ["\necho", "\t", "$HOME", "$(echo)", "\u007f"];
+/** Settings whose first site has paths that begin with this one, past the schema. */
+const siteAt = (path: string): Settings =>
+  serving(rebuilt, {
+    webRoot: path,
+    content: `${path}.content`,
+    folder: path.slice(1),
+    folders: { downloads: `${path}.downloads` },
+    hugo: { path: `${path}.hugo`, minimum: "0.111.3", exec: [], http: [] },
+  });
 
 test("each account of a site is its own, and its name says which site and fits systemd's 31 characters", () => {
   const names = ["a", "site", "-", "0", "a".repeat(17), "a".repeat(32), `${"a".repeat(31)}b`, "sixteen-letters1"];
@@ -29,26 +50,33 @@ test("each account of a site is its own, and its name says which site and fits s
 });
 
 test("the schema admits no path with a character that a shell, systemd or nginx reads as its own", () => {
-  const { "pushgate:hooks": hooks, ...others } = stackFile;
-  const config = Object.fromEntries(
-    Object.entries(others).map(([key, value]) => [key.slice("pushgate:".length), value]),
-  );
-  const fits = (change: object) =>
-    v.safeParse(shape, { ...config, hooks: [{ ...hooks[0], site: { ...hooks[0]!.site, ...change } }] }).success;
-  const meanings = /[^A-Za-z0-9._@+=,/-]/;
-  for (let code = 0; code < 0x180; code++) {
-    const character = String.fromCharCode(code);
-    const [absolute, relative] = [`/srv/a${character}b`, `a${character}b`];
-    const all = [
-      fits({ webRoot: absolute }),
-      fits({ content: absolute }),
-      fits({ folder: relative }),
-      fits({ hugo: { path: absolute } }),
-    ];
-    expect(all, JSON.stringify(character)).toEqual(all.map(() => !meanings.test(character)));
+  const characters = Array.from({ length: 0x180 }, (_, code) => String.fromCharCode(code));
+  for (const [shape, start] of [[absolutePath("", ""), "/srv/"] as const, [relativePath(""), ""] as const]) {
+    const admitted = characters.filter((one) => v.is(shape, `${start}a${one}b`));
+    expect(admitted).toEqual(characters.filter((one) => /[A-Za-z0-9._@+=,/-]/.test(one)));
+    expect(v.is(shape, `${start}-x`)).toBe(false);
   }
-  // An option of a program.
-  expect([fits({ webRoot: "/srv/-x" }), fits({ folder: "-x" })]).toEqual([false, false]);
+});
+
+test("in a shell of root each path is in single quotes, whatever it holds; without them it runs", () => {
+  const nothing = { activate: "", reactivate: "", retire: "", files: [] };
+  for (const path of [...parts, parts.join("")].map((part) => `/tmp/sites/x${part}y`)) {
+    const questions = questionsOf(exampleHost, siteAt(path)).map((one) => ({ ...one, ...nothing }));
+    const text = [...Object.values(hostLayers(siteAt(path), exampleHost, made)), ...questions]
+      .flatMap(({ script = "", activate, reactivate = "", retire, facts, files }) => [
+        ...[script, activate, reactivate, retire],
+        ...[...facts.map(({ read }) => read), ...files.map(({ check = "" }) => check)],
+      ])
+      .join("\n");
+    const quoted = [path, `${path}.content`, `${path}.hugo`, `${path}.downloads`].map(quote);
+    for (const one of quoted) expect(text).toContain(one);
+    const rest = quoted.reduce((left, one) => left.replaceAll(one, ""), text);
+    expect(rest).not.toMatch(/\/tmp\/sites\/|pwned/);
+  }
+  const path = `/nowhere${parts[0]}`;
+  const { read } = siteLayer(siteAt(path)).facts[0]!;
+  const printed = (text: string) => spawnSync("sh", ["-c", text], { encoding: "utf8" }).stderr;
+  expect([printed(read), printed(read.replaceAll(quote(path), path))]).toEqual(["", "pwned\n"]);
 });
 
 describe("in a unit", () => {
@@ -60,7 +88,6 @@ describe("in a unit", () => {
   };
 
   test("a hostile path arrives as it is, or the renderer throws", () => {
-    const parts = hostile.filter((part) => !/[\n\t$]/.test(part));
     const names = [...parts, parts.join("")].map((part) => `/nowhere/a${part.replaceAll("/", "")}b`);
     const reported = report(names.map((name) => `ExecStart=${unitWord(name)} x`));
     // systemd prints the program that it does not find.
@@ -76,8 +103,7 @@ describe("in a unit", () => {
     );
     expect(names.filter((name) => !mounted.includes(`path is not absolute, ignoring: ${name.slice(1)}\n`))).toEqual([]);
     expect(report(["ExecStart=/nowhere/a%nb"])).toContain("Command /nowhere/as0.serviceb is not executable");
-    for (const name of ["/a\nb", "/a\tb", "/a$b", "/a\u007f"])
-      expect(() => unitWord(name)).toThrow("cannot be written into a unit");
+    for (const part of inexpressible) expect(() => unitWord(part)).toThrow("cannot be written into a unit");
   });
 
   test("systemd accepts the units of a site with every admitted character in its paths", () => {
@@ -91,7 +117,6 @@ describe("in nginx", () => {
   needs("nginx", "ip", "unshare");
 
   test("a hostile path arrives as it is, or the renderer throws", () => {
-    const parts = hostile.filter((part) => !/[\n\t$]/.test(part));
     const servers = parts.map((part, i) => {
       const folder = root.at(`www${part.replaceAll("/", "")}`);
       mkdirSync(folder, { recursive: true });
@@ -107,7 +132,7 @@ http { access_log off; ${temporary.join(" ")} ${servers.join("\n")} }`,
     const get = `for (let i = 0; i < ${parts.length}; i++) console.log(await (await fetch("http://127.0.0.1:" + (8100 + i))).text())`;
     const { stdout } = inNamespace(`nginx -c ${config} && ${process.execPath} --input-type=module -e '${get}'`);
     expect(stdout.split("\n")).toEqual(parts.map((_, i) => `page ${i}`));
-    for (const part of hostile.filter((part) => !parts.includes(part)))
-      expect(() => nginxWord(`/a${part}`)).toThrow("cannot be written into nginx's configuration");
+    for (const part of inexpressible)
+      expect(() => nginxWord(part)).toThrow("cannot be written into nginx's configuration");
   });
 });

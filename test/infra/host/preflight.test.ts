@@ -1,67 +1,39 @@
 /** preflight for a probe's answer of each kind: faults that stop an up, and warnings. */
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
-import type { HostReport, SeenFact, SeenLayer } from "../../../infra/apply/report.ts";
+import { type HostReport, parseProbe, type SeenFact, type SeenLayer } from "../../../infra/apply/report.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { units } from "../../../infra/host/paths.ts";
 import { fitFaults, preflight, questionsOf } from "../../../infra/host/preflight.ts";
 import { scheduleQuestion } from "../../../infra/host/site/site.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
 import { ShellHost } from "../apply/shell-host.ts";
+import { bareHost } from "../evaluate.ts";
 import { missing } from "./namespace.ts";
 
 const yes = (output: string): SeenFact => ({ output, status: 0 });
 const no: SeenFact = { output: "", status: 1 };
 const notInstalled: SeenFact = { output: "sh: 1: not found", status: 127 };
 const disk = (...kibibytes: readonly number[]) => yes(kibibytes.map((free) => `x 1 1 ${free} 1% /`).join("\n"));
-
-/** As a bare Debian 12 with the packages in place answers. */
-const good = {
-  os: yes("debian 12"),
-  uid: yes("0"),
-  pid1: yes("systemd"),
-  apt: yes("/usr/bin/apt-get"),
-  systemd: yes("systemd 252 (252.39-1~deb12u2)"),
-  nft: yes("nftables v1.0.6 (Lester Gooch #5)"),
-  nginx: yes("nginx version: nginx/1.22.1"),
-  nodejs: yes("v18.20.4"),
-  free: disk(9_000_000, 9_000_000, 9_000_000),
-  ipv6: yes("3"),
-  iprule: yes("usable"),
-  nftables: yes("usable"),
-  cgroup: yes("cgroup2fs"),
-  controllers: yes("cpuset cpu io memory hugetlb pids rdma misc"),
-  bpf: yes("enforced"),
-  dnat: yes(""),
-} as const;
-
 const layer = (name: string, outputs: readonly string[]): SeenLayer => ({
   ...{ name, applied: [], files: {}, owned: [] },
   facts: outputs.map(yes),
 });
-/** Of the example's sites and of `rebuilt`'s. */
-const questionsAnswered: Readonly<Record<string, SeenLayer>> = {
-  request: layer("request", ["a request"]),
-  folders: layer("folders", ["fit", "fit", "fit"]),
-  schedules: layer("schedules", ["Tue 2026-11-24 06:00:00 UTC"]),
-};
 
-type Answers = Partial<Record<keyof typeof good, SeenFact>>;
-const report = (answers: Answers = {}, more: Partial<HostReport> = {}): HostReport => ({
-  system: { ...good, ...answers },
-  listeners: [
-    { port: 22, process: "sshd", unit: "ssh.service" },
-    { port: 443, process: "nginx", unit: "nginx.service" },
-  ],
-  sshPort: 22,
-  ...more,
-  layers: { ...questionsAnswered, ...more.layers },
+/** As a bare Debian 12 with the packages in place answers. */
+const good = parseProbe(
+  bareHost({ nft: "nftables v1.0.6 (Lester Gooch #5)", nginx: "nginx version: nginx/1.22.1", nodejs: "v18.20.4" }),
+  ["request", "folders", "schedules"],
+);
+const report = (answers: HostReport["system"] = {}, more: Partial<HostReport> = {}): HostReport => ({
+  ...{ ...good, ...more },
+  ...{ system: { ...good.system, ...answers }, layers: { ...good.layers, ...more.layers } },
 });
 
 const host = exampleHost;
 const { address6: _, ...withoutIpv6 } = host;
 const port = host.originPort;
-const check = (answers?: Answers, more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
+const check = (answers?: HostReport["system"], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
   preflight({ ...host, ...change }, report(answers, more), example);
 type Row = readonly [what: string, found: ReturnType<typeof check>, says: RegExp];
 
@@ -113,7 +85,7 @@ test.each<readonly [what: string, found: ReturnType<typeof check>]>([
       (unit) => [`receiver's port of ${holder} in "${unit}"`, beside(receiverPort, holder, unit)] as const,
     ),
   ),
-  ["a tool that the probe did not try", check({ iprule: undefined as never })],
+  ["a tool that the probe did not try", check({ iprule: undefined })],
   ["newer versions, of more digits", check({ os: yes("debian 13"), nft: yes("nftables v1.0.10") })],
   ["just enough room, in /etc without packages", check({ nginx: notInstalled, free: disk(409_600, 51_200, 409_600) })],
   ["packages still to come", check({ nft: notInstalled, nftables: notInstalled })],
@@ -171,7 +143,7 @@ test("preflight warns once for all sites of cgroup controllers that a build's li
   const warnings = (controllers: SeenFact, settings = rebuilt) =>
     preflight(host, report({ controllers }), settings).warnings;
   // All exist, no hook has a site, or the probe could not read them.
-  for (const found of [warnings(good.controllers), warnings(yes("hugetlb"), example), warnings(no)])
+  for (const found of [warnings(good.system.controllers!), warnings(yes("hugetlb"), example), warnings(no)])
     expect(found).toEqual([]);
   const rows: [controllers: string, says: RegExp][] = [
     [
@@ -206,7 +178,7 @@ test("fitFaults joins the faults of a host under its name, and puts the name bef
 });
 
 test("preflight names each question that was not answered, and what to do, and a host answers each", () => {
-  const { dnat: _, ...system } = good;
+  const { dnat: _, ...system } = good.system;
   const unanswered = (layers: HostReport["layers"], answers: HostReport["system"] = system) =>
     preflight(host, { ...report(), system: answers, layers }, rebuilt).faults.filter((text) => /no answer/.test(text));
   const none = ["request", "folders", "schedules"].map((name) => [name, layer(name, [])]);
@@ -217,5 +189,5 @@ test("preflight names each question that was not answered, and what to do, and a
         "this host is less busy.",
     ]);
   using shell = new ShellHost();
-  expect(unanswered(shell.report(questionsOf(host, rebuilt)).layers, good)).toEqual([]);
+  expect(unanswered(shell.report(questionsOf(host, rebuilt)).layers, good.system)).toEqual([]);
 });

@@ -5,19 +5,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import {
-  buildProgram,
-  buildPrograms,
-  bundling,
-  type Program,
-  programLayer,
-} from "../../../infra/host/programs/programs.ts";
-import { example, rebuilt, served } from "../../fixtures.ts";
-import { noHost, onHost } from "./lab/throwaway-host.ts";
+import { buildProgram, buildPrograms, type Program, programLayer } from "../../../infra/host/programs/programs.ts";
+import { example, rebuilt } from "../../fixtures.ts";
+import { noHost, onHost } from "./namespace.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 /** A path in the folder where program and plugin run. */
@@ -38,31 +31,12 @@ test("the same source gives the same bytes in every folder", async () => {
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
 });
 
-test("the git hosts' APIs are in the reporter's bundle, and in neither the receiver's nor the builder's", async () => {
-  const apis = async (program: Program) => {
-    const entryPoints = [fileURLToPath(new URL(`../../../service/${program}/main.ts`, import.meta.url))];
-    const { metafile } = await build({ ...bundling, entryPoints, metafile: true, write: false });
-    return Object.keys(metafile.inputs).filter((file) => file.includes("service/git-hosts/api/")).length;
-  };
-  expect([await apis("receiver"), await apis("builder"), await apis("reporter")]).toEqual([0, 0, 6]);
-});
-
 test.each<[Program, string]>([
   ["receiver", "pushgate-receiver.service"],
   ["builder", "pushgate-build@site.service pushgate-build@docs.service"],
   ["reporter", ""],
 ])("the layer of the %s's program watches %s", (program, running) => {
-  const { name, script, facts } = programLayer(program, rebuilt, { sha256: "5e" });
-  expect(name).toBe(`${program}-program`);
-  for (const line of [`running='${running}'`, `program='${program}'`, "sha256='5e'"])
-    expect(script).toContain(`\n${line}\n`);
-  expect(facts).toEqual([
-    {
-      name: `${paths[program]} is`,
-      read: `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`,
-      want: "5e\n644 root:root",
-    },
-  ]);
+  expect(programLayer(program, rebuilt, { sha256: "5e" }).script).toContain(`\nrunning='${running}'\n`);
 });
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
@@ -74,18 +48,17 @@ test.each(nodes)("the receiver runs alone on %s, and names the setting that is m
   expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
 });
 
-/** The applies of a program with these texts as its bundles, as `applied` prints each. */
-const applied = (program: Program, text: string, settings = example, change = (script: string) => script) => {
-  const layer = programLayer(program, settings, { sha256: sha256(text) });
+/** An apply with this text as the receiver's bundle. */
+const apply = (text: string, change = (script: string) => script) => {
+  const layer = programLayer("receiver", example, { sha256: sha256(text) });
   return `( ${applyScript({ ...layer, script: change(layer.script!) }, "0123456789ab")} )
-echo "applied $?"; cat ${paths[program]}; echo\n`;
+echo "applied $?"; cat ${paths.receiver}; echo\n`;
 };
 const send = (text: string, as = text) =>
   `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
 
 describe("on a host", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
-  const apply = (text: string) => applied("receiver", text);
   const look = `stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming} 2>/dev/null\n`;
 
   test("the layer installs a program, replaces it, undoes a manual change, and leaves nothing", () => {
@@ -111,57 +84,52 @@ echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${send("two")}${apply("
 
 describe("a running service", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
-  const unit = { receiver: "pushgate-receiver.service", builder: "pushgate-build@site.service" };
-  type Running = keyof typeof unit;
-  /** The service fails half a second after a start with a program that holds "dies", and at once with "fails". */
-  const systemctl = (program: Running) => `#!/bin/sh
+  const unit = "pushgate-receiver.service";
+  /**
+   * systemctl, whose service fails half a second after a start with a program that holds "dies", and at once with
+   * "fails"; the stamp of the layer that declares the service, and the file that it lists.
+   */
+  const installed = `mkdir -p /mnt/bin ${paths.units}; PATH=/mnt/bin:$PATH; echo success >/mnt/state
+cat >/mnt/bin/systemctl <<'END'
+#!/bin/sh
 case $1 in
   restart)
     echo "$*" >>/mnt/calls
     echo success >/mnt/state
-    ! grep -q fails ${paths[program]} || echo failed >/mnt/state
-    ! grep -q dies ${paths[program]} || (sleep 0.5; echo failed >/mnt/state) >/dev/null 2>&1 &
+    ! grep -q fails ${paths.receiver} || echo failed >/mnt/state
+    ! grep -q dies ${paths.receiver} || (sleep 0.5; echo failed >/mnt/state) >/dev/null 2>&1 &
     ;;
   show) cat /mnt/state ;;
   is-failed) grep -qx failed /mnt/state ;;
 esac
-`;
-  /** The stamp of the layer that declares the service, and the file that it lists. */
-  const installed = (
-    program: Running,
-  ) => `mkdir -p /mnt/bin ${paths.units}; PATH=/mnt/bin:$PATH; echo success >/mnt/state
-cat >/mnt/bin/systemctl <<'END'
-${systemctl(program)}END
+END
 printf '#!/bin/sh\necho its last line' >/mnt/bin/journalctl; chmod +x /mnt/bin/*
-file=${paths.units}/${unit[program]}; echo unit >$file
+file=${paths.units}/${unit}; echo unit >$file
 echo "0123456789ab
-file $(sha256sum $file | cut -d ' ' -f 1) 644 root:root $file" >/var/lib/pushgate/stamps/${program}
+file $(sha256sum $file | cut -d ' ' -f 1) 644 root:root $file" >/var/lib/pushgate/stamps/receiver
 `;
-  const taken = (program: Running, text: string, change?: (script: string) => string) =>
-    `${send(text)}${applied(program, text, served, change)}cat /mnt/calls /mnt/state; rm -f /mnt/calls\n`;
+  const taken = (text: string, change?: (script: string) => string) =>
+    `${send(text)}${apply(text, change)}cat /mnt/calls /mnt/state; rm -f /mnt/calls\n`;
   const unwatched = (script: string) => {
     const changed = script.replace(/restart_and_watch .* \$active$/m, "systemctl restart $active");
     expect(changed).not.toBe(script);
     return changed;
   };
 
-  test.each(["receiver", "builder"] as const)(
-    "takes up a new %s, and the former one is back if it fails",
-    (program) => {
-      const restart = `restart ${unit[program]}`;
-      const { stdout, stderr } = onHost(`${installed(program)}${taken(program, "one")}${taken(program, "it dies")}
-${taken(program, "it fails", unwatched)}echo changed >$file\n${taken(program, "it fails again")}`);
-      expect(stdout.split("\n")).toEqual([
-        ...["applied 0", "one", restart, "success"],
-        // The failed start, and the one with the former program.
-        ...["applied 1", "one", restart, restart, "success"],
-        // Without the look at it the service would stay down.
-        ...["applied 0", "it fails", restart, "failed"],
-        // After a manual change of the unit it is not restarted: the layer that restores the file has its turn.
-        ...["applied 0", "it fails again", "failed", ""],
-      ]);
-      const says = `${program}-program: ${unit[program]} does not stay up. Its last journal lines:\nits last line\n`;
-      expect(stderr.split(says)).toHaveLength(2);
-    },
-  );
+  test("takes up a new program, and the former one is back if it fails", () => {
+    const restart = `restart ${unit}`;
+    const { stdout, stderr } = onHost(`${installed}${taken("one")}${taken("it dies")}
+${taken("it fails", unwatched)}echo changed >$file\n${taken("it fails again")}`);
+    expect(stdout.split("\n")).toEqual([
+      ...["applied 0", "one", restart, "success"],
+      // The failed start, and the one with the former program.
+      ...["applied 1", "one", restart, restart, "success"],
+      // Without the look at it the service would stay down.
+      ...["applied 0", "it fails", restart, "failed"],
+      // After a manual change of the unit it is not restarted: the layer that restores the file has its turn.
+      ...["applied 0", "it fails again", "failed", ""],
+    ]);
+    const says = `receiver-program: ${unit} does not stay up. Its last journal lines:\nits last line\n`;
+    expect(stderr.split(says)).toHaveLength(2);
+  });
 });

@@ -7,7 +7,6 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import {
   asSystemd,
-  metricsGroup,
   receiverLayer,
   receiverSettings,
   serviceUnit,
@@ -49,13 +48,6 @@ test("ranges are compared as systemd prints them, and a list too long for a fact
   expect(facts.find(({ name }) => name.endsWith(" admits"))).toMatchObject({
     ...{ want: expect.stringMatching(/^[0-9a-f]{64}$/), read: expect.stringMatching(/ \| hashed$/) },
   });
-});
-
-test("the socket for metrics admits root and a group without members, and stops with each for deliveries", () => {
-  const socket = unit(units.metricsSocket);
-  expect(values(socket, "ListenStream|SocketMode|SocketGroup")).toEqual([paths.metrics, "0660", metricsGroup]);
-  expect(text(paths.sysusers).match(new RegExp(`^.*${metricsGroup}.*$`, "gm"))).toEqual([`g ${metricsGroup} - -`]);
-  expect(values(socket, "PartOf")).toEqual([sets.map(({ name }) => units.socket(name)).join(" ")]);
 });
 
 test("the service inherits every socket and every hook's credential, and has room for the bodies it may hold", () => {

@@ -18,7 +18,7 @@ import {
   secretsLayer,
 } from "../../../infra/host/secrets/secrets.ts";
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
-import { noHost, onHost } from "./lab/throwaway-host.ts";
+import { noHost, onHost } from "./namespace.ts";
 
 const plain: Credentials = {
   site: [configured.site.current, configured.site.previous],

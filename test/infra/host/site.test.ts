@@ -91,7 +91,7 @@ describe("the web root of a site", () => {
   });
   afterEach(() => root.remove());
 
-  test("becomes a link if the path was free, with the folders above; the site is built once, and the link moves", () => {
+  test("becomes a link if the path was free, with the folders above; the site is built once; the link moves, and is corrected", () => {
     const calls = ["more/www", "more/www", "new"].map((path) => `serve docs /srv/${path}`);
     expect(run(calls.join("\n")).status).toBe(0);
     expect([readdirSync(at("/srv/more")), readlinkSync(at("/srv/new"))]).toEqual([[], current()]);
@@ -100,12 +100,9 @@ describe("the web root of a site", () => {
     const built = readFileSync(`${bin}/systemctl.log`, "utf8").match(/start --no-block .*/g);
     // The first time, and at the new path.
     expect(built).toEqual(Array(2).fill("start --no-block pushgate-reconcile@docs.service"));
-  });
-
-  test("is corrected if it is a link to one release", () => {
-    symlinkSync(`${at(paths.sites)}/docs/releases/000001-abc`, at("/srv/www"));
-    expect(run(serve).status).toBe(0);
-    expect(readlinkSync(at("/srv/www"))).toBe(current());
+    rmSync(at("/srv/new"));
+    symlinkSync(`${at(paths.sites)}/docs/releases/000001-abc`, at("/srv/new"));
+    expect([run("serve docs /srv/new").status, readlinkSync(at("/srv/new"))]).toEqual([0, current()]);
   });
 
   test.each<[string, () => void]>([

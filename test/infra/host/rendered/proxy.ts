@@ -5,19 +5,15 @@
 import { containsCidr } from "cidr-tools";
 
 type Arrival = {
-  /** The TCP peer. */
   readonly peer: string;
   /** Whether the peer shows a certificate of this zone's own CA. */
   readonly ownCertificate: boolean;
-  /** The address in CF-Connecting-IP. */
+  /** In CF-Connecting-IP. */
   readonly client: string;
   readonly method: string;
   readonly path: string;
   readonly bodyBytes: number;
 };
-
-/** Its own answer, or where it passes the request: the loopback port and the address it binds to. */
-type Passage = { readonly status: number } | { readonly port: number; readonly bind: string };
 
 const directive = (text: string, name: string): string[] =>
   [...text.matchAll(new RegExp(`^\\s*${name} ([^;]+);`, "gm"))].map((match) => match[1]!);
@@ -29,16 +25,16 @@ const block = (text: string, head: string): string | undefined => {
   return text.slice(start, text.indexOf(`\n${indent}}`, start));
 };
 
-const covered = (cidrs: readonly string[], address: string) => containsCidr([...cidrs], address);
-
-export function proxyPasses(text: string, arrival: Arrival): Passage {
+/** Its own answer, or where it passes the request: the loopback port and the address it binds to. */
+export function proxyPasses(text: string, arrival: Arrival): { status: number } | { port: number; bind: string } {
   const server = text.slice(text.indexOf("ssl_certificate "));
   if (directive(server, "ssl_verify_client")[0] === "on" && !arrival.ownCertificate) return { status: 400 };
   // nginx takes the address from the header only if it trusts the peer.
-  const trusted = covered(directive(server, "set_real_ip_from"), arrival.peer);
+  const trusted = containsCidr(directive(server, "set_real_ip_from"), arrival.peer);
   const edge = block(text, "geo $realip_remote_addr $pushgate_peer_is_edge") ?? "";
   const edgeRanges = [...edge.matchAll(/^\s*(\S+) 1;/gm)].map((match) => match[1]!);
-  if (server.includes("if ($pushgate_peer_is_edge = 0)") && !covered(edgeRanges, arrival.peer)) return { status: 403 };
+  if (server.includes("if ($pushgate_peer_is_edge = 0)") && !containsCidr(edgeRanges, arrival.peer))
+    return { status: 403 };
   const client = trusted ? arrival.client : arrival.peer;
   const location = block(server, `location = ${arrival.path.split("?")[0]}`);
   if (location === undefined) return { status: 404 };
