@@ -17,9 +17,6 @@ import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
-// The SDK's source-map-support takes a sixth of a preview to rewrite the stack of each promise.
-Reflect.deleteProperty(Error, "prepareStackTrace");
-
 const { settings, secrets } = readSettings();
 const access = readCloudflareAccess();
 const names = allHostnames(settings);

@@ -108,12 +108,9 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
   writeFileSync(join(folder, "ssh"), `${script.join("\n")}\n`, { mode: 0o755 });
   const { PATH } = process.env;
   process.env.PATH = `${folder}:${PATH}`;
-  // vitest finds the line of a failed test with this function, which the program removes.
-  const { prepareStackTrace } = Error;
   try {
     await import("../../infra/index.ts");
   } finally {
-    if (prepareStackTrace) Error.prepareStackTrace = prepareStackTrace;
     process.env.PATH = PATH;
     rmSync(folder, { recursive: true });
   }
