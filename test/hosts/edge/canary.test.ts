@@ -19,7 +19,7 @@ let edge: Edge;
 
 beforeAll(async () => {
   const trusted = join(mkdtempSync(join(tmpdir(), "pushgate-trusted-")), "edge.pem");
-  process.env.NODE_EXTRA_CA_CERTS = trusted;
+  world.stack.env.NODE_EXTRA_CA_CERTS = trusted;
   edge = await startEdge({
     zone: world.api.zone,
     originAuthorities: [world.api.authority.certificate],
@@ -32,10 +32,7 @@ beforeAll(async () => {
   nameAddress(edgeFront.v4, hostnameOf(host));
   world.stack.configure({ "pushgate:edge": { plan: "pro", canary: true } });
 });
-afterAll(async () => {
-  delete process.env.NODE_EXTRA_CA_CERTS;
-  await edge?.close();
-});
+afterAll(() => edge?.close());
 
 const provider = (rules: string) => run("nft", ["-f", "-"], { stdin: rules });
 /** Adds the hosting provider's firewall, which is between Cloudflare and the host. */
