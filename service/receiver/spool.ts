@@ -65,7 +65,7 @@ export function countWaiting(folder: string, most: number, visit: (entry: Dirent
 }
 
 /** Removes what a power cut left half written. Returns how many wait; `most` where the folder cannot be used. */
-export function tidied(folder: string, most: number): number {
+function tidied(folder: string, most: number): number {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o770 });
     return countWaiting(folder, most, (entry) => {
