@@ -1,6 +1,5 @@
-// This process and those that it starts keep what Node compiled. They leave out what the SDK needs for functions that become
-// text, for traces of the engine, for its Automation API and for stacks of compiled TypeScript (decision 003): a module of
-// Node's own takes its place.
+// This process and those that it starts keep what Node compiled. A module of Node's own takes the place of what the SDK has
+// for functions that become text, its Automation API, stacks of compiled TypeScript and traces (decision 003).
 const { enableCompileCache, registerHooks } = require("node:module");
 const { join } = require("node:path");
 process.env.NODE_COMPILE_CACHE ??= join(__dirname, "../../node_modules/.cache/compile");

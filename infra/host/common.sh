@@ -48,7 +48,7 @@ enable_units() {
   reload_stale "$@"
 }
 
-# Restarts services $2..., and fails where one fails within 1.2 s, or before command $1 succeeds, which waits for an answer.
+# Restarts services $2..., and looks twelve times, 0.1 s apart, until command $1, which may wait, succeeds. Fails where one failed.
 restart_and_watch() {
   serves=$1
   shift

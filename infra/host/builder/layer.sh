@@ -20,9 +20,10 @@ start_enabled() {
     unit=$(of_site "$siteTarget" "$site")
     ! systemctl is-enabled --quiet "$unit" || enabled="$enabled $unit"
   done
+  [ -n "$enabled" ] || return 0
   # Stopped targets stay loaded, without the drop-ins and the links that came since.
-  # shellcheck disable=SC2086
-  [ -z "$enabled" ] || { systemctl daemon-reload && systemctl start $enabled; }
+  systemctl daemon-reload
+  for unit in $enabled; do systemctl start "$unit"; done
 }
 
 activate() {

@@ -16,9 +16,10 @@ export const isNeeded = (program: Program, settings: Settings): boolean =>
   program === "receiver" || sitesOf(settings).some((hook) => program === "builder" || isReported(hook));
 
 /** The units that a new program restarts. A reporter fails where a recipient rejects a result: the next one starts it. */
-const running: Partial<Record<Program, (settings: Settings) => string[]>> = {
+const running: Record<Program, (settings: Settings) => string[]> = {
   receiver: () => [units.receiver],
   builder: (settings) => sitesOf(settings).map(({ name }) => units.build(name)),
+  reporter: () => [],
 };
 
 export type Bundles = { readonly [program in Program]?: Bundle };
@@ -58,7 +59,7 @@ export function programLayer(program: Program, settings: Settings, { sha256 }: P
   const { incoming, lib, [program]: path } = paths;
   const read = `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`;
   return layerOf(import.meta.url, `${program}-program`, {
-    values: { program, path, sha256, running: running[program]?.(settings) ?? [], incoming, lib },
+    values: { program, path, sha256, running: running[program](settings), incoming, lib },
     // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
     facts: [{ name: `${path} is`, read, want: `${sha256}\n644 root:root` }],
   });
