@@ -1,11 +1,13 @@
 # shellcheck shell=sh
-# Goes before run-in-unit.sh, and receives a program at the start of standard input, whole and with this hash or not at
-# all: `sh -c <both texts> sh HOST SECONDS FOLDER SHA256 BYTES`.
+# Goes before run-in-unit.sh, and receives programs at the start of standard input, each whole and with its hash or not at
+# all: `sh -c <both texts> sh HOST SECONDS FOLDER "SHA256:BYTES …"`.
 set -e
 umask 077
-file=$3/$4.cjs
-trap 'rm -f "$file.new"' EXIT
 mkdir -p "$3"
-head -c "$5" >"$file.new"
-echo "$4  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run npx pulumi up again." >&2; exit 1; }
-mv -fT "$file.new" "$file"
+for sent in $4; do
+  file=$3/${sent%:*}.cjs
+  trap 'rm -f "$file.new"' EXIT
+  head -c "${sent#*:}" >"$file.new"
+  echo "${sent%:*}  $file.new" | sha256sum --check --status || { echo "pushgate: the program arrived damaged. Run npx pulumi up again." >&2; exit 1; }
+  mv -fT "$file.new" "$file"
+done

@@ -18,11 +18,16 @@ const probeTimeout = 60;
 /** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
 export type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
-/** Root's shell in a transient unit, fed by standard input after the bundle, for at most `timeout` seconds. */
-export function applyCommand({ sudo, name }: Pick<Host, "sudo" | "name">, timeout: number, bundle?: Bundle): string {
-  const scripts = [...(bundle ? ["receive.sh"] : []), "run-in-unit.sh"];
+/** Root's shell in a transient unit, fed by standard input after the bundles, for at most `timeout` seconds. */
+export function applyCommand(
+  { sudo, name }: Pick<Host, "sudo" | "name">,
+  timeout: number,
+  bundles: readonly Bundle[] = [],
+): string {
+  const scripts = [...(bundles.length > 0 ? ["receive.sh"] : []), "run-in-unit.sh"];
   const text = scripts.map((script) => scriptBeside(import.meta.url, script)).join("");
-  const values = [name, timeout, ...(bundle ? [stateFolders.incoming, bundle.sha256, bundle.bytes] : [])];
+  const sent = bundles.map(({ sha256, bytes }) => `${sha256}:${bytes}`).join(" ");
+  const values = [name, timeout, ...(sent === "" ? [] : [stateFolders.incoming, sent])];
   return `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(text)} sh ${values.map(String).map(word).join(" ")}`;
 }
 
@@ -69,15 +74,15 @@ export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
 /**
- * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. A bundle is sent from
- * its file, so that it is not in the state.
+ * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. Bundles are sent
+ * from their files, so that none is in the state.
  */
 export function apply(
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
   placing: Placing,
-  bundle?: Bundle,
+  bundles: readonly Bundle[] = [],
 ): command.local.Command {
   const { name } = seen;
   note(host, name, false);
@@ -88,8 +93,9 @@ export function apply(
     return { known, stamp: verdict.stamp };
   });
   const ssh = sshTo(host);
-  const interpreter = bundle ? ["sh", "-c", `cat -- ${quote(bundle.file)} - | ${ssh.map(word).join(" ")} "$0"`] : ssh;
-  const create = judged.apply(({ known }) => applyCommand(host, known.timeout, bundle));
+  const sent = bundles.map(({ file }) => quote(file)).join(" ");
+  const interpreter = sent === "" ? ssh : ["sh", "-c", `cat -- ${sent} - | ${ssh.map(word).join(" ")} "$0"`];
+  const create = judged.apply(({ known }) => applyCommand(host, known.timeout, bundles));
   const stdin = judged.apply(({ known, stamp }) => applyScript(known, stamp));
   return declare(`${host.name}-${name}`, { interpreter, create, stdin }, placing);
 }

@@ -7,10 +7,10 @@ import { appliedLayers, apply, applySecrets, lost, probe } from "../apply/ship.t
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
 import { firstApply } from "./first-apply.ts";
-import { hostLayers, type LayerName, layerNames, type Made } from "./index.ts";
+import { hostLayers, type LayerName, layerNames, type Made, programsIn } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
 import { fitFaults, questionsOf } from "./preflight.ts";
-import { type Bundles, programNames } from "./programs/programs.ts";
+import type { Bundles } from "./programs/programs.ts";
 import { judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 import { summaryText } from "./summary.ts";
 
@@ -88,8 +88,8 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
       const trusting = clientCa.apply((clientCaPem) => made({ clientCaPem })[name]);
       return apply(host, trusting, seen, opts);
     }
-    const program = programNames.find((one) => name === `${one}-program`);
-    return apply(host, layer, seen, opts, program && programs[program]);
+    const bundles = (programsIn[name] ?? []).flatMap((program) => programs[program] ?? []);
+    return apply(host, layer, seen, opts, bundles);
   }
 
   // `declareClientCa` applies its layer.

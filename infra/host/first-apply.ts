@@ -7,7 +7,7 @@ import { accountsOf } from "./egress/egress.ts";
 import { type HostLayers, type LayerName, layerNames } from "./index.ts";
 import { portsOf } from "./kit.ts";
 import { packagesOf } from "./packages/packages.ts";
-import { paths, receiverUser, units } from "./paths.ts";
+import { receiverUser, units } from "./paths.ts";
 import { routingTable } from "./routing/routing.ts";
 
 const sitesAs = (settings: Settings, text: (hook: SiteHook) => string): string =>
@@ -18,14 +18,11 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
   "origin-key": () => "makes the origin certificate's private key, which stays on the host",
   "origin-certificate": (_, { hostname }) => `installs the origin certificate for ${hostname}`,
   secrets: ({ hooks }) => `encrypts the secrets of ${hooks.map(({ name }) => name).join(", ")} with the host's key`,
-  "receiver-program": () => `installs ${paths.receiver}`,
   receiver: (settings) =>
-    `makes the account ${receiverUser} and starts ${units.receiver} on loopback (${portsOf(settings)})`,
-  "builder-program": () => `installs ${paths.builder}`,
-  "reporter-program": () => `installs ${paths.reporter}`,
+    `installs its program, makes the account ${receiverUser} and starts ${units.receiver} on loopback (${portsOf(settings)})`,
   egress: (settings) =>
     `makes the accounts ${accountsOf(sitesOf(settings)).join(", ")} and limits their network access`,
-  builder: (settings) => `installs the units that build ${sitesAs(settings, ({ name }) => name)}`,
+  builder: (settings) => `installs the programs and units that build ${sitesAs(settings, ({ name }) => name)}`,
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
   routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
   proxy: (settings, { originPort }) => {

@@ -1,7 +1,8 @@
 /** Every layer of one host by name, in the order of an apply: each before what needs or reaches it. */
 import { type HostLayer, leaving } from "../apply/layer.ts";
+import { sitesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { builderLayer } from "./builder/builder.ts";
+import { builderLayer, builderPrograms } from "./builder/builder.ts";
 import { clientCaLayer } from "./client-ca/client-ca.ts";
 import { egressLayer } from "./egress/egress.ts";
 import { firewallLayer } from "./firewall/firewall.ts";
@@ -9,9 +10,9 @@ import { guardLayer } from "./guard/guard.ts";
 import { originCertificateLayer } from "./origin-certificate/origin-certificate.ts";
 import { originKeyLayer } from "./origin-key/origin-key.ts";
 import { packagesLayer } from "./packages/packages.ts";
-import { isNeeded, type Program, programLayer } from "./programs/programs.ts";
+import type { Program, ProgramHashes } from "./programs/programs.ts";
 import { proxyLayer } from "./proxy/proxy.ts";
-import { receiverLayer } from "./receiver/receiver.ts";
+import { receiverLayer, receiverPrograms } from "./receiver/receiver.ts";
 import { routingLayer } from "./routing/routing.ts";
 import { secretsLayer } from "./secrets/secrets.ts";
 import { siteLayer } from "./site/site.ts";
@@ -20,26 +21,21 @@ import { siteLayer } from "./site/site.ts";
 export type Made = {
   readonly certificate: string;
   readonly clientCaPem: string;
-  readonly programs: { readonly [program in Program]?: { readonly sha256: string } };
+  readonly programs: ProgramHashes;
 };
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {
-  const of = (program: Program, layer: HostLayer): HostLayer => (isNeeded(program, settings) ? layer : leaving(layer));
-  const programOf = (program: Program) =>
-    of(program, programLayer(program, settings, made.programs[program] ?? { sha256: "" }));
+  const ofSites = (layer: HostLayer): HostLayer => (sitesOf(settings).length > 0 ? layer : leaving(layer));
   return {
     packages: packagesLayer(settings),
     "origin-key": originKeyLayer(host),
     "origin-certificate": originCertificateLayer(settings, host, made.certificate),
     secrets: secretsLayer(settings),
-    "receiver-program": programOf("receiver"),
-    receiver: receiverLayer(settings),
+    receiver: receiverLayer(settings, made.programs),
     // The builder uses the receiver's spool and group, and its egress table is active before it can start.
-    "builder-program": programOf("builder"),
-    "reporter-program": programOf("reporter"),
-    egress: of("builder", egressLayer(settings)),
-    builder: of("builder", builderLayer(settings, host)),
-    site: of("builder", siteLayer(settings)),
+    egress: ofSites(egressLayer(settings)),
+    builder: ofSites(builderLayer(settings, host, made.programs)),
+    site: ofSites(siteLayer(settings)),
     routing: routingLayer(),
     proxy: proxyLayer(settings, host, made.clientCaPem),
     firewall: firewallLayer(settings, host),
@@ -51,3 +47,9 @@ export function hostLayers(settings: Settings, host: Host, made: Made) {
 export type HostLayers = ReturnType<typeof hostLayers>;
 export type LayerName = keyof HostLayers;
 export const layerNames = (layers: HostLayers): LayerName[] => Object.keys(layers) as LayerName[];
+
+/** The programs that each layer installs, and sends with its command. */
+export const programsIn: { readonly [layer in LayerName]?: readonly Program[] } = {
+  receiver: receiverPrograms,
+  builder: builderPrograms,
+};

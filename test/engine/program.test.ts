@@ -55,7 +55,7 @@ describe("the program", { timeout: patience }, () => {
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
     expect(writes.slice(-5)).toEqual(["rulesets", ...Array(4).fill("dns_records")]);
     expect(notes(up)).toEqual([
-      `web1: applied packages, origin-key, origin-certificate, secrets, receiver-program, receiver, builder-program, egress, builder, site, routing, proxy, firewall, guard, client-ca.
+      `web1: applied packages, origin-key, origin-certificate, secrets, receiver, egress, builder, site, routing, proxy, firewall, guard, client-ca.
 The git host needs these webhooks, with content type application/json and the push event alone:
   site on web1: https://hooks.example.org/webhook/site
   docs on web1: https://hooks.example.org/webhook/docs

@@ -155,10 +155,10 @@ export const byHand: readonly ByHand[] = [
     ["--no-remove", ""],
     ["case $missing in *nginx*)", "case $missing in *)"],
   ]),
-  ...within("infra/host/programs/layer.sh", "test/infra/host/programs.test.ts", [
+  ...within("infra/host/programs/programs.sh", "test/infra/host/programs.test.ts", [
     ["sha256sum -c --status - || {", "true || {"],
-    ['  rm -rf "$incoming"\n  chown', "  chown"],
-    ['replace "$path"', ":"],
+    ['cp -p "$1" "$(former_of "$1")" 2>/dev/null || ', ""],
+    ['&& replace "$1"', ""],
   ]),
   ...within("infra/host/site/layer.sh", "test/infra/host/site.test.ts", [
     ['[ "$found" = fit ] || {', "true || {"],

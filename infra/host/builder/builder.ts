@@ -9,6 +9,7 @@ import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import * as kit from "../kit.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
+import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { contentProgram, generatorFiles, generatorResults, generatorRoot, generatorSocketPath } from "./generator.ts";
@@ -175,13 +176,17 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
   ];
 }
 
-export function builderLayer(settings: Settings, host: Pick<Host, "name">) {
+export const builderPrograms = ["builder", "reporter"] as const;
+
+export function builderLayer(settings: Settings, host: Pick<Host, "name">, made: ProgramHashes = {}) {
   const hooks = sitesOf(settings);
   const contentScript = ["../others.sh", "content.sh"].map((name) => kit.textBeside(import.meta.url, name));
   const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
+  const { values, facts, shared } = programsOf(builderPrograms, made);
   return kit.layerOf(import.meta.url, "builder", {
-    shared: ["others.sh"],
+    shared: ["others.sh", ...shared],
     values: {
+      ...values,
       ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator },
       ...{ tmpfiles: paths.builderTmpfiles, siteTarget: units.site("%i"), timer: units.scheduleTimer("%i") },
       hooks: namesOf(settings.hooks),
@@ -208,7 +213,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">) {
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
       ...[units.generatorSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
     ],
-    facts: factsOf(hooks),
+    facts: [...facts, ...factsOf(hooks)],
     timeout: 90,
   });
 }

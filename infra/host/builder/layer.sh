@@ -33,6 +33,7 @@ activate() {
       exit 1
     }
   done
+  install_programs
   # Before systemd reads the units again: a timer without its drop-in would fail.
   for site in $(names_in "$rootRequests"); do
     stop_site "$site"
@@ -48,6 +49,7 @@ activate() {
   forget_schedules "$scheduled"
   systemd-tmpfiles --create "$tmpfiles"
   start_enabled
+  rm -rf "$incoming"
 }
 
 # systemd's notes, except of the hooks in $1.
@@ -59,6 +61,7 @@ forget_schedules() {
 }
 
 reactivate() {
+  restore_programs
   for site in $(names_in "$rootRequests"); do stop_site "$site"; done
   start_enabled
 }
@@ -67,6 +70,7 @@ reactivate() {
 retire() {
   for site in $(names_in "$rootRequests"); do remove_builder "$site"; done
   forget_schedules ''
+  remove_programs
   rm -rf --one-file-system -- "$requests" "$rootRequests" "$generator" "$reports" || exit 1
   remove_empty "$sites"
 }

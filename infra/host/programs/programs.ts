@@ -4,24 +4,15 @@ import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import type { Bundle } from "../../apply/ship.ts";
-import { isReported, sitesOf } from "../../config/derived.ts";
+import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { layerOf } from "../kit.ts";
-import { paths, units } from "../paths.ts";
+import { paths } from "../paths.ts";
 
 export const programNames = ["receiver", "builder", "reporter"] as const;
 export type Program = (typeof programNames)[number];
 
-export const isNeeded = (program: Program, settings: Settings): boolean =>
-  program === "receiver" || sitesOf(settings).some((hook) => program === "builder" || isReported(hook));
-
-/** The units that a new program restarts. A reporter fails where a recipient rejects a result: the next one starts it. */
-const running: Record<Program, (settings: Settings) => string[]> = {
-  receiver: () => [units.receiver],
-  builder: (settings) => sitesOf(settings).map(({ name }) => units.build(name)),
-  reporter: () => [],
-};
-
+/** Empty for a probe, which knows none. */
+export type ProgramHashes = { readonly [program in Program]?: Pick<Bundle, "sha256"> };
 export type Bundles = { readonly [program in Program]?: Bundle };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
@@ -50,17 +41,20 @@ export async function buildProgram(program: Program): Promise<Bundle> {
 }
 
 export async function buildPrograms(settings: Settings): Promise<Bundles> {
-  const needed = programNames.filter((program) => isNeeded(program, settings));
+  const needed = programNames.filter((program) => program === "receiver" || sitesOf(settings).length > 0);
   const built = await Promise.all(needed.map(async (program) => [program, await buildProgram(program)] as const));
   return Object.fromEntries(built);
 }
 
-export function programLayer(program: Program, settings: Settings, { sha256 }: Pick<Bundle, "sha256">) {
-  const { incoming, lib, [program]: path } = paths;
-  const read = `sum_of "$path"; stat -c '%a %U:%G' "$path" 2>/dev/null`;
-  return layerOf(import.meta.url, `${program}-program`, {
-    values: { program, path, sha256, running: running[program](settings), incoming, lib },
-    // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
-    facts: [{ name: `${path} is`, read, want: `${sha256}\n644 root:root` }],
-  });
+/** The parts of a layer that installs these programs. */
+export function programsOf(names: readonly Program[], made: ProgramHashes) {
+  const programs = names.map((name) => ({ path: paths[name], sha256: made[name]?.sha256 ?? "" }));
+  const values = { programs: programs.flatMap(({ path, sha256 }) => [path, sha256]), incoming: paths.incoming };
+  const facts = programs.map(({ path, sha256 }) => ({
+    name: `${path} is`,
+    read: `sum_of ${path}; modes ${path}`,
+    want: `${sha256}\n${path} 644 root:root`,
+  }));
+  // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
+  return { values, facts, shared: ["programs/programs.sh"] };
 }

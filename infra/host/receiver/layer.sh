@@ -63,6 +63,7 @@ take_up() {
 }
 
 activate() {
+  install_programs
   systemd-sysusers "$sysusers"
   systemd-tmpfiles --create "$tmpfiles"
   for folder in "$spool"/*/; do
@@ -71,7 +72,7 @@ activate() {
       say "kept $folder: it holds accepted deliveries of a hook that is no longer declared"
   done
 
-  renew=no
+  renew=$new_program
   for path in $changed; do
     case $path in
       "$settings" | "$units/$service" | "$units/$service.d"/* | "$units"/pushgate-.*) renew=yes ;;
@@ -83,6 +84,7 @@ activate() {
   # No unit uses these any more.
   for path in "$credentials"/*; do among "${path##*/}" "$encrypted" || rm -rf -- "$path"; done
   prove
+  rm -rf "$incoming"
 }
 
 # The guard's verdict fails the apply, except where a later layer of this `up` replaces files that the guard works with:
@@ -104,6 +106,7 @@ prove() {
 
 # Sockets may still be bound as the rejected files declare.
 reactivate() {
+  restore_programs
   renew=yes
   if [ -e "$units/$service" ]; then
     take_up
@@ -119,6 +122,7 @@ retire() {
   # shellcheck disable=SC2086 # a pattern
   remove_units $everySocket "$metrics" "$service" || exit 1
   systemctl stop "$slice" 2>/dev/null
+  remove_programs
   remove_empty "${metricsPath%/*}" sockets.target.wants
   # Half-written files never were a delivery; every other file was accepted and is kept.
   find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete 2>/dev/null

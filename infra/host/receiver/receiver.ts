@@ -16,6 +16,7 @@ import { anywhere, loopback } from "../../networks.ts";
 import { guardConfiguration, mustReject } from "../guard/guard.ts";
 import * as kit from "../kit.ts";
 import { paths, receiverUser, units } from "../paths.ts";
+import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { mark } from "../routing/routing.ts";
 import { credentialFiles, loadCredential } from "../secrets/secrets.ts";
 
@@ -96,14 +97,19 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
 
 export const credentialsFact = `hooks with a credential in ${paths.credentials}`;
 
-export function receiverLayer(settings: Settings) {
+export const receiverPrograms = ["receiver"] as const;
+
+export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
   const sets = sourceSets(settings);
   const hooks = settings.hooks.map(({ name }) => name);
   const encrypted = credentialFiles(settings);
   const folders: kit.Folder[] = [[paths.spool, "750", `root:${spoolGroup}`], ...hooks.map(folderOf)];
   const accounts = { user: receiverUser, group: spoolGroup, spool: paths.spool, readers: metricsGroup };
+  const { values, facts, shared } = programsOf(receiverPrograms, made);
   return kit.layerOf(import.meta.url, "receiver", {
+    shared,
     values: {
+      ...values,
       ...{ service: units.receiver, sockets: socketsOf(settings), everySocket: units.socket("*"), slice },
       ...{ metrics: units.metricsSocket, metricsPath: paths.metrics, metricsGroup },
       ...{ user: receiverUser, group: spoolGroup, spool: paths.spool, hooks, encrypted },
@@ -130,6 +136,7 @@ export function receiverLayer(settings: Settings) {
       ...[slice, units.socket("*"), units.metricsSocket, units.receiver].map((unit) => `${paths.units}/${unit}`),
     ],
     facts: [
+      ...facts,
       ...sets.flatMap(socketFacts),
       socketFact(units.metricsSocket),
       {

@@ -30,11 +30,6 @@ beforeAll(async () => {
 /** The faults, in the order in which `up` repairs their layers. */
 const faults: readonly Fault[] = [
   {
-    layer: "builder-program",
-    change: `echo '// by hand' >>${paths.builder}`,
-    says: [`${paths.builder} is: differs (- on the host, + declared):`],
-  },
-  {
     layer: "egress",
     change: `nft delete table inet pushgate_egress
 rm ${paths.stamps}/egress`,
@@ -45,7 +40,8 @@ rm ${paths.stamps}/egress`,
   },
   {
     layer: "builder",
-    change: `cd ${paths.units}
+    change: `echo '// by hand' >>${paths.builder}
+cd ${paths.units}
 sed -i '/^RootDirectory=/d' pushgate-generator-site@.service
 ln -sf /dev/null ${units.buildPath("docs")}
 sed -i 's/"pagesPercent": 50/"pagesPercent": 0/' ${paths.builderSettings}/site.json
@@ -59,6 +55,7 @@ systemctl stop ${units.generatorSocket("docs")}`,
       `${paths.builderSettings}/site.json has other contents`,
       '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',
       `${paths.builderSettings}/docs.known_hosts is missing`,
+      `${paths.builder} is: differs (- on the host, + declared):`,
       `\n+ ${paths.rootRequests}/docs 770 root:pushgate-build-docs`,
       `units of ${units.site("docs")} that are not active`,
     ],

@@ -55,14 +55,10 @@ echo another-owners-secret-0123456789-abcdef | systemd-creds encrypt --with-key=
     says: ['credentials changed since they were installed: declared is "none", the host reports "site"'],
   },
   {
-    layer: "receiver-program",
-    change: `echo '// by hand' >>${paths.receiver}`,
-    says: [`${paths.receiver} is: differs (- on the host, + declared):`],
-  },
-  {
     layer: "receiver",
-    // The receiver has not read this file yet: it must not stop the apply of new secrets and of a new program.
-    change: `echo '{' >${paths.receiverSettings}
+    // The receiver has not read this file yet: it must not stop the apply of new secrets.
+    change: `echo '// by hand' >>${paths.receiver}
+echo '{' >${paths.receiverSettings}
 systemctl --quiet disable pushgate-receiver.service
 chmod 0700 ${paths.spool}/site
 mkdir ${paths.units}/pushgate-receiver-github.socket.d
@@ -72,6 +68,7 @@ systemd-run --quiet --wait --collect --slice=pushgate.slice true
 systemctl --quiet disable --now pushgate-receiver-docs.socket`,
     says: [
       `${paths.receiverSettings} has other contents`,
+      `${paths.receiver} is: differs (- on the host, + declared):`,
       'pushgate-receiver.service is: declared is "enabled active", the host reports "disabled active"',
       'pushgate-receiver.service runs what is installed: declared is "yes", the host reports "no"',
       `\n- ${paths.spool}/site 2700 pushgate-receiver:pushgate-spool\n`,

@@ -60,7 +60,7 @@ test("up leaves the neighbours unchanged all the time, although the operator's c
     .filter(({ type, name }) => type.endsWith("Command") && name.startsWith("leaver-") && !name.endsWith("-file"))
     .map(({ name }) => name.replace("leaver-", ""))
     // No hook has a site here: layers that were never on the host are not removed.
-    .filter((layer) => !["builder-program", "reporter-program", "egress", "builder", "site"].includes(layer));
+    .filter((layer) => !["egress", "builder", "site"].includes(layer));
   expect(arrived).toEqual(expect.arrayContaining(["packages", "receiver", "proxy", "firewall", "guard"]));
   expect(Object.keys((await hostState(host)).etc)).not.toEqual(Object.keys(before.host.etc));
   const preview = await world.stack.preview("--expect-no-changes");

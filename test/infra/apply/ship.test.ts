@@ -129,16 +129,20 @@ describe("apply", () => {
 
 describe("a layer with a bundle", () => {
   const text = "the program\n";
-  const bundle = { file: "../dist/receiver-abc.cjs", sha256: sha256(text), bytes: text.length };
+  const bundleOf = (file: string, text: string) => ({ file, sha256: sha256(text), bytes: text.length });
+  const bundle = bundleOf("../dist/receiver-abc.cjs", text);
+  const another = bundleOf("../dist/other.cjs", "another");
 
   test("apply sends the local file before the script, so that no input holds it", async () => {
     const other = { ...host, name: "web3" };
-    ship.apply(other, layer, inSync, {}, bundle);
+    ship.apply(other, layer, inSync, {}, [bundle, another]);
     const { inputs } = await until("web3-firewall");
     const [sh, option, command] = inputs.interpreter as string[];
     expect([sh, option]).toEqual(["sh", "-c"]);
-    expect(command).toMatch(/^cat -- '\.\.\/dist\/receiver-abc\.cjs' - \| ssh .* -o 'ControlPath=\S+' .* "\$0"$/);
-    expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, bundle));
+    expect(command).toMatch(
+      /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| ssh .* -o 'ControlPath=\S+' .* "\$0"$/,
+    );
+    expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, [bundle, another]));
     expect(inputs.stdin).toBe(applyScript(layer, "0123456789ab"));
   });
 
@@ -147,35 +151,34 @@ describe("a layer with a bundle", () => {
     expect(leaving({ ...layer, facts: [{ name: "a", read: ":", want: "" }] })).toEqual({ ...layer, ...gone });
   });
 
-  test("the host stores a program whose hash is right under that hash, and runs the script after it", () => {
-    expect(run("inactive", bundle, text)).toMatchObject({
+  test("the host stores programs whose hashes are right under those hashes, and runs the script after them", () => {
+    expect(run("inactive", [bundle, another], `${text}another`)).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(/\/bin\/sh -s\nthe script$/),
-      files: [`${bundle.sha256}.cjs`],
+      files: [bundle, another].map(({ sha256 }) => `${sha256}.cjs`).sort(),
     });
   });
   test.each(["the program.", "the"])("the host stores nothing of a damaged program, and runs nothing", (arrived) => {
     const stderr = "pushgate: the program arrived damaged. Run npx pulumi up again.\n";
-    expect(run("inactive", bundle, arrived)).toEqual({ status: 1, stdout: "", stderr, files: [] });
+    expect(run("inactive", [bundle], arrived)).toEqual({ status: 1, stdout: "", stderr, files: [] });
   });
 });
 
-type Bundle = Parameters<typeof ship.applyCommand>[2];
 /** Runs the command with fakes of systemd's programs, and this program before the script. */
-function run(state: string, bundle?: Bundle, program = "") {
+function run(state: string, bundles: Parameters<typeof ship.applyCommand>[2] = [], program = "") {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
   const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
   for (const [name, body] of Object.entries(fakes))
     writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
   const incoming = join(folder, "incoming");
-  const command = ship.applyCommand(host, 90, bundle).replace(stateFolders.incoming, incoming);
+  const command = ship.applyCommand(host, 90, bundles).replace(stateFolders.incoming, incoming);
   const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` };
   const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
     input: `${program}the script`,
     encoding: "utf8",
     env,
   });
-  const files = existsSync(incoming) ? readdirSync(incoming) : [];
+  const files = existsSync(incoming) ? readdirSync(incoming).sort() : [];
   rmSync(folder, { recursive: true });
   return { status, stdout, stderr, files };
 }

@@ -24,11 +24,9 @@ test("on a bare host each layer has a line with packages, accounts, ports or uni
     "  origin-key          makes the origin certificate's private key, which stays on the host",
     "  origin-certificate  installs the origin certificate for hooks.example.org",
     "  secrets             encrypts the secrets of site, docs with the host's key",
-    "  receiver-program    installs /usr/local/lib/pushgate/receiver.cjs",
-    "  receiver            makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9792)",
-    "  builder-program     installs /usr/local/lib/pushgate/builder.cjs",
+    "  receiver            installs its program, makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9792)",
     "  egress              makes the accounts pushgate-build-site, pushgate-generator-site and limits their network access",
-    "  builder             installs the units that build site",
+    "  builder             installs the programs and units that build site",
     "  site                makes /var/www/site a link to the current release",
     "  routing             keeps the receiver's replies on the host, in routing table 9460",
     "  proxy               starts an nginx of its own on port 8443 for hooks and www.example.org; another nginx stays as it is",
@@ -42,7 +40,7 @@ test("without a site the builder's layers have no line, nor has a layer that the
   const named = (settings: Settings, ...had: string[]) =>
     lines(settings, ...had)?.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
   expect(named(example)).toEqual([
-    ...["packages", "origin-key", "origin-certificate", "secrets", "receiver-program", "receiver"],
+    ...["packages", "origin-key", "origin-certificate", "secrets", "receiver"],
     ...["routing", "proxy", "firewall", "guard", "client-ca"],
   ]);
   const layers = Object.keys(hostLayers(served, exampleHost, { certificate: "", clientCaPem: "", programs }));

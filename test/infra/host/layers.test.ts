@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { clientCaPath, paths } from "../../../infra/host/paths.ts";
-import { example, exampleHost, made, rebuilt, served } from "../../fixtures.ts";
+import { exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 import { missing, verifyUnits } from "./namespace.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
@@ -111,16 +111,4 @@ describe.each([
       for (const [step, called] of Object.entries({ activate, reactivate, retire }))
         if (script.includes(`\n${step}() {`)) expect(called, name).toBe(step);
   });
-});
-
-test("the programs of builder and reporter leave where no hook has a site or a report", () => {
-  const present = (settings: typeof rebuilt) =>
-    (["builder-program", "reporter-program"] as const).map(
-      (name) => hostLayers(settings, exampleHost, made)[name].present,
-    );
-  expect([rebuilt, served, example].map(present)).toEqual([
-    [undefined, undefined],
-    [undefined, false],
-    [false, false],
-  ]);
 });

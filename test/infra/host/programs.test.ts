@@ -7,9 +7,11 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
+import { layerOf } from "../../../infra/host/kit.ts";
 import { paths } from "../../../infra/host/paths.ts";
-import { buildProgram, buildPrograms, type Program, programLayer } from "../../../infra/host/programs/programs.ts";
-import { example, rebuilt } from "../../fixtures.ts";
+import { buildProgram, buildPrograms, programsOf } from "../../../infra/host/programs/programs.ts";
+import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
+import { example } from "../../fixtures.ts";
 import { noHost, onHost } from "./namespace.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
@@ -31,14 +33,6 @@ test("the same source gives the same bytes in every folder", async () => {
   expect(bytes.toString()).not.toContain(fileURLToPath(new URL("../../..", import.meta.url)));
 });
 
-test.each<[Program, string]>([
-  ["receiver", "pushgate-receiver.service"],
-  ["builder", "pushgate-build@site.service pushgate-build@docs.service"],
-  ["reporter", ""],
-])("the layer of the %s's program watches %s", (program, running) => {
-  expect(programLayer(program, rebuilt, { sha256: "5e" }).script).toContain(`\nrunning='${running}'\n`);
-});
-
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
 test.each(nodes)("the receiver runs alone on %s, and names the setting that is missing", async (node) => {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
@@ -48,10 +42,16 @@ test.each(nodes)("the receiver runs alone on %s, and names the setting that is m
   expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
 });
 
-/** An apply with this text as the receiver's bundle. */
-const apply = (text: string, change = (script: string) => script) => {
-  const layer = programLayer("receiver", example, { sha256: sha256(text) });
-  return `( ${applyScript({ ...layer, script: change(layer.script!) }, "0123456789ab")} )
+/** An apply of a layer with this text as the receiver's bundle, which fails at its end where `end` does. */
+const apply = (text: string, end = 'rm -rf "$incoming"') => {
+  const { values, shared } = programsOf(["receiver"], { receiver: { sha256: sha256(text) } });
+  const layer = layerOf(new URL("../../../infra/host/client-ca/x", import.meta.url).href, "receiver", {
+    values,
+    shared,
+    facts: [],
+  });
+  const steps = { activate: `install_programs; echo "new $new_program"; ${end}`, reactivate: "restore_programs" };
+  return `( ${applyScript({ ...layer, ...steps }, "0123456789ab")} )
 echo "applied $?"; cat ${paths.receiver}; echo\n`;
 };
 const send = (text: string, as = text) =>
@@ -61,14 +61,16 @@ describe("on a host", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
   const look = `stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming} 2>/dev/null\n`;
 
-  test("the layer installs a program, replaces it, undoes a manual change, and leaves nothing", () => {
-    const { script, retire } = programLayer("receiver", example, { sha256: sha256("two") });
+  test("a layer installs a program, replaces it, undoes a manual change, and leaves nothing", () => {
+    const { script } = receiverLayer(example, { receiver: { sha256: sha256("two") } });
     const { stdout } = onHost(`${send("one")}${apply("one")}${look}${send("two")}${apply("two")}${look}
 echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${send("two")}${apply("two")}${look}
-(${script}\n${retire}); ls -A /usr/local/lib /var/lib/pushgate`);
-    const installed = (text: string) => ["applied 0", text, "644 root:root"];
+chmod 777 ${paths.receiver}; ${send("two")}${apply("two")}${look}
+(${script}\nremove_programs); ls -A /usr/local/lib /var/lib/pushgate`);
+    const installed = (text: string, isNew = "yes") => [`new ${isNew}`, "applied 0", text, "644 root:root"];
     expect(stdout.split("\n")).toEqual([
-      ...["one", "two", "two"].flatMap(installed),
+      ...["one", "two", "two"].flatMap((text) => installed(text)),
+      ...installed("two", "no"),
       ...["/usr/local/lib:", "", "/var/lib/pushgate:", "made", "stamps", ""],
     ]);
   });
@@ -80,56 +82,14 @@ echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${send("two")}${apply("
     expect(stdout).toContain(`applied 0\nzero\n${"applied 1\nzero\n".repeat(3)}644 root:root\n`);
     expect(stderr.split("Run `npx pulumi up` again")).toHaveLength(4);
   });
-});
 
-describe("a running service", () => {
-  beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
-  const unit = "pushgate-receiver.service";
-  /**
-   * systemctl, whose service fails half a second after a start with a program that holds "dies", and at once with
-   * "fails"; the stamp of the layer that declares the service, and the file that it lists.
-   */
-  const installed = `mkdir -p /mnt/bin ${paths.units}; PATH=/mnt/bin:$PATH; echo success >/mnt/state
-cat >/mnt/bin/systemctl <<'END'
-#!/bin/sh
-case $1 in
-  restart)
-    echo "$*" >>/mnt/calls
-    echo success >/mnt/state
-    ! grep -q fails ${paths.receiver} || echo failed >/mnt/state
-    ! grep -q dies ${paths.receiver} || (sleep 0.5; echo failed >/mnt/state) >/dev/null 2>&1 &
-    ;;
-  show) cat /mnt/state ;;
-  is-failed) grep -qx failed /mnt/state ;;
-esac
-END
-printf '#!/bin/sh\necho its last line' >/mnt/bin/journalctl; chmod +x /mnt/bin/*
-file=${paths.units}/${unit}; echo unit >$file
-echo "0123456789ab
-file $(sha256sum $file | cut -d ' ' -f 1) 644 root:root $file" >/var/lib/pushgate/stamps/receiver
-`;
-  const taken = (text: string, change?: (script: string) => string) =>
-    `${send(text)}${apply(text, change)}cat /mnt/calls /mnt/state; rm -f /mnt/calls\n`;
-  const unwatched = (script: string) => {
-    const changed = script.replace(/restart_and_watch .* \$active$/m, "systemctl restart $active");
-    expect(changed).not.toBe(script);
-    return changed;
-  };
-
-  test("takes up a new program, and the former one is back if it fails", () => {
-    const restart = `restart ${unit}`;
-    const { stdout, stderr } = onHost(`${installed}${taken("one")}${taken("it dies")}
-${taken("it fails", unwatched)}echo changed >$file\n${taken("it fails again")}`);
+  test("after a failed apply the former program is back, or none where none was", () => {
+    const { stdout } = onHost(`${send("first")}${apply("first", "false")}${send("one")}${apply("one")}
+${send("fails")}${apply("fails", "false")}`);
     expect(stdout.split("\n")).toEqual([
-      ...["applied 0", "one", restart, "success"],
-      // The failed start, and the one with the former program.
-      ...["applied 1", "one", restart, restart, "success"],
-      // Without the look at it the service would stay down.
-      ...["applied 0", "it fails", restart, "failed"],
-      // After a manual change of the unit it is not restarted: the layer that restores the file has its turn.
-      ...["applied 0", "it fails again", "failed", ""],
+      ...["new yes", "applied 1", ""],
+      ...["new yes", "applied 0", "one"],
+      ...["new yes", "applied 1", "one", ""],
     ]);
-    const says = `receiver-program: ${unit} does not stay up. Its last journal lines:\nits last line\n`;
-    expect(stderr.split(says)).toHaveLength(2);
   });
 });
