@@ -53,12 +53,14 @@ const inputs = { settings, programs, secrets, clientCa, signOrigin: originCertif
 const hosts = probed.map((host) => declareHost(host, inputs));
 const applied = hosts.map(({ last }) => last);
 
+// Cloudflare's layers, side by side, once every host is ready for them.
+const onceApplied = after(...applied);
+
 // 4: Cloudflare presents the client certificate, contacts the origin port and checks the origin certificate.
 const zone = { id: live.id, live: presented, access };
-const presentations = presentClientCertificate(zone, names, made, after(...applied));
-const clientCertificates = presentations.map(({ resource }) => resource);
-const strictTls = ruleset(live, "config", rules.config, keep, after(...applied));
-const originPort = ruleset(live, "origin", rules.origin, keep, after(...applied));
+const presentations = presentClientCertificate(zone, names, made, onceApplied);
+const strictTls = ruleset(live, "config", rules.config, keep, onceApplied);
+const originPort = ruleset(live, "origin", rules.origin, keep, onceApplied);
 
 // 6 again: nginx stops trusting the former client certificate once Cloudflare presents the new one.
 const clientCas = hosts.map((host) => {
@@ -71,12 +73,13 @@ const clientCas = hosts.map((host) => {
 
 // 3: no rule can skip Bot Fight Mode, which is off only where the operator chose that. 2: a signed delivery skips every
 // other product; every other request is blocked.
-const toOrigin = [...clientCertificates, strictTls, originPort];
-const botManagement = bots(settings, live, after(...toOrigin));
-const waf = ruleset(live, "custom", rules.custom, keep, after(...toOrigin, botManagement));
+const botManagement = bots(settings, live, onceApplied);
+const waf = ruleset(live, "custom", rules.custom, keep, onceApplied);
 
-// 1: the names that lead to the hosts.
-const records = dns(settings, live.id, after(...applied, ...toOrigin, waf, ...clientCas));
+// 1: the names that lead to the hosts, after everything else.
+const clientCertificates = presentations.map(({ resource }) => resource);
+const edge = [...clientCertificates, strictTls, originPort, botManagement, waf];
+const records = dns(settings, live.id, after(...applied, ...edge, ...clientCas));
 
 // The last resources, and so the first that `pulumi destroy` meets: they reject the destroy while hosts are present.
 lock(keep, records, parent);
