@@ -7,7 +7,7 @@ import { findGo } from "../test/engine/install-engine.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const files = globSync(".github/workflows/*.yml", { cwd: root }).map((file) => `${root}${file}`);
 const failed = files.filter((file) => {
-  const { status } = spawnSync(findGo(), ["-C", `${root}.ci/actionlint`, "tool", "actionlint", file], {
+  const { status } = spawnSync(findGo("actionlint"), ["-C", `${root}.ci/actionlint`, "tool", "actionlint", file], {
     stdio: "inherit",
     env: { ...process.env, GOTOOLCHAIN: "local" },
   });

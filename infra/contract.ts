@@ -18,3 +18,6 @@ export const forbidden = {
   noClient: "Cloudflare sent no single client address: see whether a transform rule changes CF-Connecting-IP",
   outOfRange: "source not allowed",
 };
+
+/** The common name of the CA of the client certificate, for which X.509 allows 64 characters. */
+export const issuerOf = (zone: string): string => `pushgate origin pulls of ${zone}`.slice(0, 64);

@@ -2,7 +2,8 @@
 import * as pulumi from "@pulumi/pulumi";
 import { runLocally } from "./apply/ship.ts";
 import { allHostnames, namesOf, siteHostnames, webhookUrls } from "./config/derived.ts";
-import { readCloudflareAccess, readSettings } from "./config/read.ts";
+import { readSettings } from "./config/read.ts";
+import { cloudflareApi } from "./edge/api.ts";
 import { bots } from "./edge/bots.ts";
 import { canary } from "./edge/canary.ts";
 import { clientCertificateScript, presentClientCertificate, readClientCertificate } from "./edge/client-certificate.ts";
@@ -17,13 +18,13 @@ import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
 import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
-const { settings, secrets } = readSettings();
-const access = readCloudflareAccess();
+const { settings, secrets, access } = readSettings();
+const api = cloudflareApi(access);
 const names = allHostnames(settings);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
 const [{ live, presented }, probed, programs] = await Promise.all([
-  inspect(settings.zone).then(judge),
+  inspect(api, settings.zone).then(judge),
   probeHosts(settings),
   buildPrograms(settings),
 ]);
@@ -31,7 +32,7 @@ const [{ live, presented }, probed, programs] = await Promise.all([
 async function judge(live: LiveZone) {
   assertFits(settings, live);
   reportDrift(settings, live);
-  const [presented] = await Promise.all([readPresented(live.id, names), tryOut(access, settings, live)]);
+  const [presented] = await Promise.all([readPresented({ api, id: live.id }, names), tryOut(api, settings, live)]);
   return { live, presented };
 }
 
@@ -40,7 +41,7 @@ const after = (...layers: (pulumi.Resource | undefined)[]) => ({
   parent,
   dependsOn: layers.filter((layer) => layer !== undefined),
 });
-const keep = keeper(live);
+const keep = keeper(api, live);
 const rules = rulesOf(settings);
 
 const script = clientCertificateScript(settings.zone, settings.edge.generation);
@@ -57,8 +58,8 @@ const applied = hosts.map(({ last }) => last);
 const onceApplied = after(...applied);
 
 // 4: Cloudflare presents the client certificate, contacts the origin port and checks the origin certificate.
-const zone = { id: live.id, live: presented, access };
-const presentations = presentClientCertificate(zone, names, made, onceApplied);
+const zone = { api, id: live.id };
+const presentations = presentClientCertificate(zone, presented, names, made, onceApplied);
 const strictTls = ruleset(live, "config", rules.config, keep, onceApplied);
 const originPort = ruleset(live, "origin", rules.origin, keep, onceApplied);
 
@@ -67,7 +68,7 @@ const clientCas = hosts.map((host) => {
   const own = namesOf(settings, host.host);
   const mine = presentations.filter(({ hostname }) => own.includes(hostname));
   const [certId = ""] = mine.map((one) => one.certId);
-  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(live.id, name, id)));
+  const presents = (id: string) => Promise.all(own.map((name) => untilPresented(zone, name, id)));
   return declareClientCa(host, inputs, { certId, resources: mine.map(({ resource }) => resource) }, presents);
 });
 
@@ -85,7 +86,7 @@ const records = dns(settings, live.id, after(...applied, ...edge, ...clientCas))
 lock(keep, records, parent);
 lockHosts(hosts, records);
 
-canary(settings, access, records);
+canary(settings, access.baseUrl, records);
 summary(settings, [...applied, ...clientCas, ...records]);
 
 /** URLs to enter at the git host, by hook and host. `npx pushgate hook` prints them with their secrets. */

@@ -6,6 +6,7 @@ import * as v from "valibot";
 import { settled } from "../infra/config/derived.ts";
 import { shape } from "../infra/config/schema.ts";
 import { type Host, parseSettings, type RawConfig, type Settings, type Site } from "../infra/config/settings.ts";
+import { apiToken } from "./fakes/cloudflare/api.ts";
 
 /** At least 32 characters each. Tests search for these texts wherever no secret may be. */
 export const secrets = {
@@ -73,7 +74,10 @@ export const asPassed = (config: Readonly<Record<string, unknown>>): RawConfig =
 
 /** `overrides` replaces keys; undefined leaves one out. The API is a fake one: at Cloudflare's the zone is not allowed. */
 export const stackConfig = (overrides: Readonly<Record<string, unknown>> = {}): RawConfig =>
-  asPassed({ "cloudflare:baseUrl": "http://fake.invalid", ...stackFile, "pushgate:secrets": secrets, ...overrides });
+  asPassed({
+    ...{ "cloudflare:baseUrl": "http://fake.invalid", "cloudflare:apiToken": apiToken, ...stackFile },
+    ...{ "pushgate:secrets": secrets, ...overrides },
+  });
 
 /** The first hook has a site that pushgate serves; the second has none. */
 export const served: Settings = parseSettings(stackConfig(), () => true).settings;
@@ -106,6 +110,7 @@ export const rebuilt: Settings = settled(
       { ...hooks[0], site: { webRoot: "/var/www/site" } },
       {
         ...hooks[1],
+        branch: "新分支/50%#ünï",
         repository: "ssh://git@git.example.net:2222/example/docs.git",
         site: {
           webRoot: "/srv/docs/www",

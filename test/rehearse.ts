@@ -84,7 +84,7 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   // An attacker on the host uses curl.
   await host.inside("apt-get install -q -y --no-install-recommends curl >/dev/null 2>&1");
   await fault.bots("managed_challenge").make(world, host);
-  await addOtherSite(host, receiverPort);
+  await addOtherSite(host, await receiverPort(host));
   await fault.noGuard.make(world, host);
   for (const stage of stages) await attack(lab, stage);
 

@@ -78,7 +78,6 @@ listeners() {
 probe() { # state folder
   state=$1
   declared=
-  export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
   printf '{"pushgate":1,"rows":[\n'
   # The facts wait in the pipe until the long rows are written.
   { system_facts; facts; wait; } | {

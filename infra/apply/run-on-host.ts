@@ -13,12 +13,22 @@ const longest = 16 << 20;
 
 export type Target = Pick<Host, "name" | "ssh" | "sudo">;
 
+/** Whatever the login's environment is. The last line begins the answer, as a login shell may print before it. */
+const mark = "pushgate: begin";
+const begin = `umask 022
+export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
+echo '${mark}'
+`;
+
 const start = (host: Target, shell: string): [string, string[]] => {
   // sudo drops the variable, which holds the port of ssh as the host sees it, behind any NAT.
-  const asRoot = host.sudo ? 'sudo -n env SSH_CONNECTION="$SSH_CONNECTION" ' : "";
-  const [ssh = "ssh", ...args] = [...sshTo(host), `exec ${asRoot}${shell}`];
-  return [ssh, args];
+  const asRoot = host.sudo ? `${rootOf(host)}env SSH_CONNECTION="$SSH_CONNECTION" ` : "";
+  const [sh = "", ...args] = [...sshTo(host), `exec ${asRoot}${shell}`];
+  return [sh, args];
 };
+
+/** The words before a command that root is to run. The faults of ssh.ts are sudo's in English. */
+export const rootOf = ({ sudo }: Pick<Target, "sudo">): string => (sudo ? "env LC_ALL=C sudo -n " : "");
 
 /** Without what Pulumi gives the program: its configuration has all secrets, and ssh may send a variable on. */
 const environment = () =>
@@ -33,11 +43,13 @@ export async function runOnHost(host: Target, script: string, seconds: number, e
     env: environment(),
     maxBuffer: longest,
   });
-  input(running.child.stdin).end(script);
-  const { stdout } = await running.catch((failed: Failed) => {
+  input(running.child.stdin).end(begin + script);
+  const { stdout, stderr } = await running.catch((failed: Failed) => {
     throw faultOf(host, failed, effect);
   });
-  return stdout.replace(/\n$/, "");
+  const answer = stdout.indexOf(`${mark}\n`);
+  if (answer === -1) throw faultOf(host, { stdout, stderr }, effect);
+  return stdout.slice(answer + mark.length + 1).replace(/\n$/, "");
 }
 
 /** The lines that a script prints until the operator ends it: its standard input stays open as long as ssh runs. */
@@ -51,9 +63,13 @@ export async function* followOnHost(host: Target, script: string): AsyncGenerato
   running.stderr.on("data", (text) => {
     stderr += text;
   });
-  input(running.stdin).write(script);
+  input(running.stdin).write(begin + script);
   try {
-    yield* createInterface(running.stdout);
+    let begun = false;
+    for await (const line of createInterface(running.stdout)) {
+      if (begun) yield line;
+      begun ||= line.endsWith(mark);
+    }
     const { code } = await ended;
     if (code !== 0) throw faultOf(host, { code, stderr });
   } finally {
@@ -62,13 +78,18 @@ export async function* followOnHost(host: Target, script: string): AsyncGenerato
 }
 
 /** `code`: the exit status, null after a signal, or the name of what went wrong. */
-type Failed = { readonly code?: number | string | null | undefined; readonly stderr?: string };
+type Failed = {
+  readonly code?: number | string | null | undefined;
+  readonly stdout?: string;
+  readonly stderr?: string;
+};
 
-function faultOf(host: Target, { code, stderr = "" }: Failed, effect?: string): UserError {
-  if (code === "ENOENT") return new UserError("ssh is not on PATH. Install the OpenSSH client.");
+function faultOf(host: Target, { code, stdout = "", stderr = "" }: Failed, effect?: string): UserError {
   if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
     return new UserError(`${host.name}: its answer is longer than ${longest >> 20} MiB. Read it on the host.`);
   const own = /^pushgate: (.*)$/m.exec(stderr)?.[1];
   if (own !== undefined) return new UserError(`${host.name}: ${own}`);
-  return new UserError(unreachable(host, code === 124 ? "exit status 124" : stderr, effect));
+  // What a login that runs no command prints, such as nologin's.
+  const printed = stdout.includes(mark) ? stderr : `${stdout}\n${stderr}`;
+  return new UserError(unreachable(host, code === 124 ? "exit status 124" : printed, effect));
 }

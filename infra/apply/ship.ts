@@ -8,7 +8,7 @@ import { type HostLayer, stateFolders } from "./layer.ts";
 import { applyScript, type Probed, probeScript } from "./manifest.ts";
 import { type Reconciled, reconcile } from "./reconcile.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "./report.ts";
-import { runOnHost } from "./run-on-host.ts";
+import { rootOf, runOnHost } from "./run-on-host.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
 import { sshTo } from "./ssh.ts";
 
@@ -20,15 +20,15 @@ export type Bundle = { readonly file: string; readonly sha256: string; readonly 
 
 /** Root's shell in a transient unit, fed by standard input after the bundles, for at most `timeout` seconds. */
 export function applyCommand(
-  { sudo, name }: Pick<Host, "sudo" | "name">,
+  host: Pick<Host, "sudo" | "name">,
   timeout: number,
   bundles: readonly Bundle[] = [],
 ): string {
   const scripts = [...(bundles.length > 0 ? ["receive.sh"] : []), "run-in-unit.sh"];
   const text = scripts.map((script) => scriptBeside(import.meta.url, script)).join("");
   const sent = bundles.map(({ sha256, bytes }) => `${sha256}:${bytes}`).join(" ");
-  const values = [name, timeout, ...(sent === "" ? [] : [stateFolders.incoming, sent])];
-  return `exec ${sudo ? "sudo -n " : ""}sh -c ${quote(text)} sh ${values.map(String).map(word).join(" ")}`;
+  const values = [host.name, timeout, ...(sent === "" ? [] : [stateFolders.incoming, sent])];
+  return `exec ${rootOf(host)}sh -c ${quote(text)} sh ${values.map(String).map(word).join(" ")}`;
 }
 
 /** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */

@@ -1,18 +1,27 @@
 /** The command that reaches a host: the operator's own OpenSSH with its configuration, agent and known_hosts. Pure. */
 import { printableLines } from "../../service/printable.ts";
+import { sshTarget } from "../config/forms.ts";
 import type { Host } from "../config/settings.ts";
+import { scriptBeside } from "./shell.ts";
 
-/** Part of every command's input: no option may differ between operators. ssh expands `~` and `%C`. */
-const sshOptions = [
-  ...["BatchMode=yes", "StrictHostKeyChecking=yes", "ConnectTimeout=15", "ServerAliveInterval=15"],
-  ...["ServerAliveCountMax=4", "ControlMaster=auto", "ControlPath=~/.ssh/pushgate-%C", "ControlPersist=60"],
+const destination = ({ ssh }: Pick<Host, "ssh">): string[] => {
+  const { user, host, port } = sshTarget(ssh);
+  return [...(port === undefined ? [] : ["-p", port]), "--", user + host];
+};
+
+/** Part of every command's input, so equal for every operator and host but for the target. */
+export const sshTo = (host: Pick<Host, "ssh">): string[] => [
+  ...["sh", "-c", scriptBeside(import.meta.url, "ssh.sh"), "ssh"],
+  ...destination(host),
 ];
 
-const sshCommand = ["ssh", ...sshOptions.flatMap((option) => ["-o", option]), "--"];
-export const sshTo = ({ ssh }: Pick<Host, "ssh">): string[] => [...sshCommand, ssh];
+/** What a person types. */
+export const sshLine = (host: Pick<Host, "ssh">): string =>
+  ["ssh", ...destination(host)].filter((word) => word !== "--").join(" ");
 
 /** The first that matches counts. `begun`: the script may have run before. `test`: shows the same fault on the host. */
 const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [
+  [/exec: ssh: /, "ssh is not on PATH", "Install the OpenSSH client."],
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
     "its SSH host key is unknown or has changed",
@@ -25,7 +34,13 @@ const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: 
     { test: "sudo -n true" },
   ],
   [
-    /sudo: (command )?not found|not in the sudoers|may not run sudo/i,
+    /must have a tty/i,
+    "sudo requires a terminal",
+    "Add a line `Defaults !requiretty` in /etc/sudoers.d.",
+    { test: "sudo -n true" },
+  ],
+  [
+    /env: .*sudo|not in the sudoers|may not run sudo/i,
     "sudo is not installed or not allowed",
     "Log in as root, or install sudo.",
     { test: "sudo -n true" },
@@ -44,7 +59,7 @@ const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: 
 
 /** What is wrong, what to do, and the last lines that ssh printed. `effect`: what a script that had begun may have done. */
 export function unreachable(
-  { name, ssh }: Pick<Host, "name" | "ssh">,
+  host: Pick<Host, "name" | "ssh">,
   reported: string,
   effect = "nothing was changed",
 ): string {
@@ -53,6 +68,6 @@ export function unreachable(
     .split("\n")
     .map((text) => text.trim())
     .filter((text) => text !== "" && !text.includes("exit status") && !text.includes("@@@"));
-  const check = `Check with: ssh ${ssh}${test === undefined ? "" : ` ${test}`}`;
-  return `${name}: ${wrong}; ${begun ? effect : "nothing was changed"}. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
+  const check = `Check with: ${sshLine(host)}${test === undefined ? "" : ` ${test}`}`;
+  return `${host.name}: ${wrong}; ${begun ? effect : "nothing was changed"}. ${fix} ${check}\n  ssh printed: ${lines.slice(-3).join(" / ").slice(0, 500)}`;
 }

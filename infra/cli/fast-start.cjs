@@ -10,3 +10,16 @@ registerHooks?.({
   resolve: (name, context, next) =>
     next(left.test(name) && context.parentURL?.includes("/@pulumi/pulumi/") ? "node:path" : name, context),
 });
+
+// Requests go through a proxy of the environment, as those of npm and pulumi do; the connection to the engine does not:
+// an empty suffix fits every address.
+const proxy = Object.keys(process.env).find((name) => /^https?_proxy$/i.test(name) && process.env[name]);
+if (proxy) {
+  process.env.no_grpc_proxy ??= ",";
+  try {
+    require("node:http").setGlobalProxyFromEnv();
+  } catch {
+    const needed = "a URL such as http://proxy.example.org:3128, and Node 24.14 or later";
+    console.error(`pushgate: no request goes through ${proxy}, which needs ${needed}.`);
+  }
+}

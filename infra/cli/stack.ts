@@ -43,6 +43,9 @@ export async function must(args: readonly string[], input?: string): Promise<str
   return stdout;
 }
 
+/** A text of pulumi's, which begins with a brace. A module that NODE_OPTIONS names may print before it. */
+export const jsonOf = (printed: string): unknown => JSON.parse(printed.slice(Math.max(0, printed.search(/^\{/m))));
+
 /** Standard output is for JSON: prompts are on standard error. */
 export const hasTerminal = (): boolean => Boolean(process.stdin.isTTY && process.stderr.isTTY);
 
@@ -93,7 +96,7 @@ export async function accessOf(stack: readonly string[]): Promise<Access> {
 async function loadConfig(stack: readonly string[], flags: readonly string[]): Promise<Config> {
   const { code, stdout, stderr } = await pulumi(["config", "--json", ...flags, ...stack]);
   if (code !== 0) throw new UserError(await unreadable(stack, stderr.trim()));
-  return JSON.parse(stdout) as Config;
+  return jsonOf(stdout) as Config;
 }
 
 /** Why the configuration is unreadable: the engine names neither the key nor what to do, and runs no program before. */

@@ -1,10 +1,11 @@
 /** Faults between keys of the configuration. Each check returns its faults, so that a user reads all of them at once. */
-import { overlapCidr } from "cidr-tools";
+import { normalizeCidr, overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { loopback, networks } from "../networks.ts";
-import { gitHostAt, isElsewhere, isOutside, published } from "./derived.ts";
+import { isOutside, otherGitHost, ownPortRange, published } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
+import { sshTarget } from "./forms.ts";
 import type { Host, Parts, Placed } from "./schema.ts";
 import { servingFaults, siteFaults } from "./site-checks.ts";
 
@@ -17,24 +18,39 @@ export const crossFaults = (config: Parts, isReal: boolean): Fault[] => [
   ...config.hosts.flatMap((host) => hostFaults(host, config.zone, isReal)),
   ...repeated(config.hosts, "name", "Use a name for each host: resource names contain it."),
   ...repeated(config.hosts, "hostname", "Use a hostname for each host: the git host gets one webhook for each."),
-  ...repeated(config.hosts, "ssh", "List each host once: pushgate applies to all entries at the same time."),
+  ...repeated(config.hosts, "ssh", "List each host once: pushgate applies to all entries at the same time.", loginOf),
   ...repeated(config.hosts, "address", "Use an address for each host: Cloudflare finds a host by it."),
+  ...repeated(config.hosts, "address6", "Use an address for each host: Cloudflare finds a host by it.", normalizeCidr),
   ...repeated(config.hooks, "name", `Use a name for each hook: its path is ${webhookPath("<name>")}.`),
   ...config.hooks.flatMap((hook) => hookFaults(hook, isReal)),
   ...faultsOf("edge.botFightMode", {
     [`is "off", but a rule skips bot products for hooks on the ${config.edge.plan} plan. Remove it.`]:
       config.edge.botFightMode !== undefined && config.edge.plan !== "free",
   }),
+  ...ownNameFaults(config),
   ...siteFaults(config.hooks),
   ...servingFaults(config),
 ];
 
-const repeated = <K extends string>(entries: readonly Placed<Record<K, string>>[], key: K, advice: string): Fault[] =>
-  entries.flatMap((entry) => {
-    const first = entries.find((other) => other[key] === entry[key])!;
-    const fault = `repeats ${first.at}.${key}, "${entry[key]}". ${advice}`;
-    return faultsOf(`${entry.at}.${key}`, { [fault]: first !== entry });
+/** `same`: one text for all that mean the same. */
+function repeated<K extends string>(
+  entries: readonly Placed<{ readonly [key in K]?: string }>[],
+  key: K,
+  advice: string,
+  same = (text: string): string => text,
+): Fault[] {
+  const textOf = (entry: { readonly [key in K]?: string }) => entry[key] && same(entry[key]);
+  return entries.flatMap((entry) => {
+    const first = entries.find((other) => textOf(other) === textOf(entry))!;
+    const fault = `repeats ${first.at}.${key}, "${first[key]}". ${advice}`;
+    return faultsOf(`${entry.at}.${key}`, { [fault]: first !== entry && entry[key] !== undefined });
   });
+}
+
+function loginOf(ssh: string): string {
+  const { user, host, port = "22" } = sshTarget(ssh);
+  return `${user}${host.toLowerCase()} ${port}`;
+}
 
 const isIn = (network: keyof typeof networks, range: string): boolean =>
   overlapCidr([...networks[network].cidrs], range);
@@ -45,7 +61,7 @@ const exampleFault = (address: string, isReal: boolean) => ({
 });
 
 function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] {
-  const { at: key, hostname, originPort, address, address6 } = host;
+  const { at: key, ssh, hostname, originPort, address, address6 } = host;
   const outside = isOutside(hostname, zone);
   return [
     ...Object.entries({ address, ...(address6 !== undefined && { address6 }) }).flatMap(([name, address]) =>
@@ -65,7 +81,10 @@ function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] 
       [`is "${hostname}", which is not in the zone ${zone}. Use a name in it, such as hooks.${zone}.`]: outside,
     }),
     ...faultsOf(`${key}.originPort`, {
-      "is 22, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.": originPort === 22,
+      [`is ${originPort}, SSH's port: only Cloudflare could then log in. Use another TCP port, such as 8443.`]:
+        originPort === 22 || String(originPort) === sshTarget(ssh).port,
+      [`is ${originPort}, and pushgate's own ports are ${ownPortRange.first} to ${ownPortRange.last}. Use another TCP port, such as 8443.`]:
+        originPort >= ownPortRange.first && originPort <= ownPortRange.last,
       [`is ${originPort}, the port of the host's other sites. Use a TCP port of its own, such as 8443.`]:
         originPort === 80 || originPort === 443,
     }),
@@ -74,14 +93,15 @@ function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] 
 
 function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
   const { at: key, name, gitHost, repository, sources, branch } = hook;
+  const other = otherGitHost(hook);
   return [
     ...faultsOf(`${key}.branch`, {
       [`is "${branch}", the full name of a ref. Use a branch's name alone, such as ${/^refs\/heads\/(.+)/.exec(branch)?.[1] ?? "main"}.`]:
         branch.startsWith("refs/"),
     }),
     ...faultsOf(`${key}.repository`, {
-      [`is at ${repositoryOf(repository).host}, and gitHost is "${gitHost}". Use a repository of the git host that delivers, or gitHost: ${gitHostAt(repository)}.`]:
-        isElsewhere(hook),
+      [`is at ${repositoryOf(repository).host}, and gitHost is "${gitHost}". Use a repository of the git host that delivers, or gitHost: ${other}${other && published[other] ? "" : " with `sources`"}.`]:
+        other !== undefined,
     }),
     ...faultsOf(`${key}.name`, {
       [`is "${name}", the name of the socket for ${name}'s published ranges. Use another name.`]:
@@ -95,6 +115,21 @@ function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
     }),
     ...(sources ?? []).flatMap((source, j) => sourceFaults(source, `${key}.sources[${j}]`, isReal)),
   ];
+}
+
+/** At these names pushgate takes deliveries and visits of a site, and nothing else. */
+function ownNameFaults({ hosts, hooks }: Pick<Parts, "hosts" | "hooks">): Fault[] {
+  const own = [...hosts, ...hooks.flatMap(({ site }) => site ?? [])].map(({ hostname }) => hostname);
+  return hooks.flatMap(({ at, repository, site: { notify } = {} }) =>
+    Object.entries({
+      [`${at}.repository`]: repositoryOf(repository).host,
+      ...(notify !== undefined && { [`${at}.site.notify`]: new URL(notify).hostname }),
+    }).flatMap(([key, name]) =>
+      faultsOf(key, {
+        [`is at ${name}, where pushgate itself answers. Use another hostname for one of them.`]: own.includes(name),
+      }),
+    ),
+  );
 }
 
 function sourceFaults(source: string, key: string, isReal: boolean): Fault[] {

@@ -1,5 +1,5 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
-import { type GitHost, type GitHostName, gitHostNames, gitHosts } from "../../service/git-hosts/index.ts";
+import { type GitHost, type GitHostName, gitHostNames, gitHosts, isWithin } from "../../service/git-hosts/index.ts";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
@@ -66,8 +66,7 @@ export function siteHostnames(settings: Settings): string[] {
 export const allHostnames = (settings: Settings): string[] => [...hookHostnames(settings), ...siteHostnames(settings)];
 
 /** Whether a name is outside of the zone; never where the zone itself is not known. */
-export const isOutside = (hostname: string, zone: string): boolean =>
-  zone !== "" && hostname !== zone && !hostname.endsWith(`.${zone}`);
+export const isOutside = (hostname: string, zone: string): boolean => zone !== "" && !isWithin(hostname, zone);
 
 type Endpoint = Pick<Host, "name" | "hostname" | "state">;
 type Named = { readonly hosts: readonly Endpoint[]; readonly hooks: readonly Pick<Hook, "name">[] };
@@ -80,18 +79,26 @@ export const webhookUrls = ({ hosts, hooks }: Named) =>
   );
 
 export const gitHostAt = (repository: string): GitHostName | undefined =>
-  gitHostNames.find((name) => gitHosts[name].domains?.includes(repositoryOf(repository).host));
+  gitHostNames.find((name) => {
+    const { domain } = gitHosts[name];
+    return domain !== undefined && isWithin(repositoryOf(repository).host, domain);
+  });
 
 export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
   (gitHosts as Partial<Record<string, GitHost>>)[String(gitHost)];
 
-/** Whether the repository lies at another public git host than the one that delivers. */
-export const isElsewhere = ({ repository, gitHost }: { repository: string; gitHost: unknown }): boolean =>
-  !knownGitHost(gitHost)?.anyRepository && ![undefined, gitHost].includes(gitHostAt(repository));
+/** The git host that delivers for the repository, where that is another one than `gitHost`. */
+export function otherGitHost({ repository, gitHost }: { repository: string; gitHost: unknown }) {
+  const known = knownGitHost(gitHost);
+  const name = gitHostAt(repository) ?? known?.elsewhere;
+  return known === undefined || known.anyRepository || name === known.name ? undefined : name;
+}
 
 /** Above the ports of Debian's services and of git hosts that publish their ranges, below the ephemeral ones. */
 const firstOwnPort = 9470;
 const ownPorts = 400;
+/** The last port that a source set may have; the first is that of a git host that publishes its ranges. */
+export const ownPortRange = { first: 9461, last: firstOwnPort + ownPorts - 1 } as const;
 
 /** Hooks with the same source ranges: with a socket and an allowlist of their own, no range opens another set's hook. */
 export type SourceSet = {

@@ -76,10 +76,10 @@ function toFault(schema: Schema, issue: v.BaseIssue<unknown>, at: string, isSecr
   const wrong = issue.message || (isSecret || issue.input === undefined ? unquoted : found(issue.input));
   const isUnquoted = !isSecret && issue.expected === "string" && ["number", "boolean"].includes(typeof issue.input);
   const reading = isUnquoted ? `, which YAML reads as a ${typeof issue.input}: put it in quotes` : "";
-  return { key, says: `${wrong}${reading}. Use ${formOf(partAt(schema, steps))}.` };
+  return { key, says: wrong.endsWith(".") ? wrong : `${wrong}${reading}. Use ${formOf(partAt(schema, steps))}.` };
 }
 
-/** `at` is the key of the value; `isSecret` keeps the value out of the faults. A message in the schema replaces "is <value>". */
+/** `at` is the key of the value; `isSecret` keeps the value out of the faults. A message in the schema replaces "is <value>", and the form where it ends with a full stop. */
 export function checkShape<T extends v.GenericSchema>(
   schema: T,
   value: unknown,

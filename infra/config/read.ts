@@ -5,26 +5,21 @@ import * as pulumi from "@pulumi/pulumi";
 import { isConfigSecret } from "@pulumi/pulumi/runtime/config.js";
 import { vendorUrl } from "../contract.ts";
 import { SettingsError } from "./faults.ts";
-import { baseUrl, type Credentials, parseSettings, type RawConfig, type Settings, token } from "./settings.ts";
+import { baseUrl, parseSettings, type RawConfig, token } from "./settings.ts";
 
 declare module "@pulumi/pulumi/runtime/config.js" {
   export function isConfigSecret(key: string): boolean;
 }
 
-/** How the program itself queries Cloudflare; undefined where the provider has its token from the environment. */
-export function readCloudflareAccess(): { baseUrl: string; token: string } | undefined {
-  const raw: RawConfig = pulumi.runtime.allConfig();
-  return raw[token] === undefined ? undefined : { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token] };
-}
-
-/** Throws RunError with all faults. */
-export function readSettings(): { settings: Settings; secrets: pulumi.Output<Credentials> } {
+/** `access`: to Cloudflare's API, as the provider has it. Throws RunError with all faults. */
+export function readSettings() {
   const file = join(pulumi.getRootDirectory(), `Pulumi.${pulumi.getStack()}.yaml`);
   const stackFile = existsSync(file) ? readFileSync(file, "utf8") : undefined;
-  const hasToken = ["CLOUDFLARE_API_TOKEN", "CLOUDFLARE_API_KEY"].some((name) => process.env[name]);
+  const raw: RawConfig = pulumi.runtime.allConfig();
   try {
-    const { settings, secrets } = parseSettings(pulumi.runtime.allConfig(), isConfigSecret, stackFile, hasToken);
-    return { settings, secrets: pulumi.secret(secrets) };
+    const { settings, secrets } = parseSettings(raw, isConfigSecret, stackFile);
+    const access = { baseUrl: raw[baseUrl] ?? vendorUrl, token: raw[token]! };
+    return { settings, secrets: pulumi.secret(secrets), access };
   } catch (error) {
     throw error instanceof SettingsError ? new pulumi.RunError(error.message) : error;
   }

@@ -4,6 +4,7 @@ import * as v from "valibot";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { amount, receiverLimits } from "../../service/limits.ts";
 import { webhookPath } from "../contract.ts";
+import { branchFault, repositoryFault, sshFault } from "./forms.ts";
 import {
   absolutePath,
   boolean,
@@ -12,6 +13,7 @@ import {
   dnsName,
   dnsPattern,
   extension,
+  judged,
   knownHost,
   list,
   named,
@@ -37,8 +39,7 @@ export const assetExtensions: string[] =
 
 const host = object({
   name: slug("Name of the host; part of resource names."),
-  // A leading hyphen would be read by ssh as an option, ProxyCommand among them.
-  ssh: text(/^(?!-)[A-Za-z0-9._@:[\]%-]+$/, "user@host or an alias of ~/.ssh/config", "Where `ssh` finds the host."),
+  ssh: judged(sshFault, "user@host, an alias of ~/.ssh/config, or ssh://user@host:port", "Where `ssh` finds the host."),
   sudo: v.optional(boolean("Run commands as root through `sudo -n`, where the login is not root."), false),
   address: checked(
     isIPv4,
@@ -76,7 +77,7 @@ const buildLimits = object({
     "a number of MiB",
     "Size of a release, and of a commit's files; all that a site holds may take four times as much.",
   ),
-  pagesPercent: amount(0, 100, 50, "a percentage", "Pages that a release must have, in percent of the last release's."),
+  pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });
 
 /** Without user and password, as rendered files are public, and without an address, which no certificate names. */
@@ -121,7 +122,11 @@ const site = object({
   knownHosts: list(knownHost, "lines of known_hosts", "SSH host keys of the git host, for a repository over SSH."),
   egress: list(range, "private ranges", "Private ranges that a fetch may reach, such as a git host's."),
   writers: v.exactOptional(
-    text(/^[a-z_][a-z0-9_-]{0,30}$/, "the name of a group", "Group on the host whose members may request a build."),
+    text(
+      /^(?!pushgate-)[a-z_][a-z0-9_-]{0,30}$/,
+      "the name of a group of your own",
+      "Group on the host whose members may request a build.",
+    ),
   ),
   hugo: v.optional(described(hugo, "Hugo's program, and what a build may reach."), {}),
   schedule: v.exactOptional(
@@ -150,8 +155,8 @@ const site = object({
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });
 
-export const repositoryShape = text(
-  /^(https:\/\/[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|ssh:\/\/[\w.-]+@[A-Za-z0-9.-]+(:\d+)?\/[\w./~-]+|[\w.-]+@[A-Za-z0-9.-]+:[\w./~-]+)$/,
+export const repositoryShape = judged(
+  repositoryFault,
   "an https:// or SSH address without a password or token: rendered files are public",
   "Address of the repository.",
 );
@@ -162,15 +167,18 @@ const hook = object({
   name: hookName,
   gitHost: oneOf(
     gitHostNames,
-    "Git host that sends the deliveries; `gitlab` and `bitbucket` are gitlab.com and bitbucket.org.",
+    "Git host that sends the deliveries; `github`, `gitlab` and `bitbucket` are the public services.",
   ),
   sources: v.exactOptional(
-    some(range, "source range", "Source ranges of a self-hosted git host; other git hosts publish their ranges."),
+    some(
+      range,
+      "source range",
+      "Source ranges of a git host whose ranges pushgate does not carry, as of a self-hosted one.",
+    ),
   ),
   repository: repositoryShape,
-  // The rules of git check-ref-format, without the exotic rest.
-  branch: text(
-    /^(?![-/.]|(HEAD|@)$)(?!.*(\.\.|\/\/|\/\.|@\{|\.lock(\/|$)))[A-Za-z0-9._/@+-]{1,200}(?<![/.])$/,
+  branch: judged(
+    branchFault,
     "a branch name that git accepts, such as main",
     "Branch that is published; a push to another branch is ignored.",
   ),

@@ -5,14 +5,14 @@ import { apis } from "../../service/git-hosts/api/index.ts";
 import type { GitHost } from "../../service/git-hosts/index.ts";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { isKey, isMeantAsKey } from "../../service/git-hosts/standard-signature.ts";
-import { isElsewhere, knownGitHost } from "./derived.ts";
+import { knownGitHost, otherGitHost } from "./derived.ts";
 import { checkShape, type Fault, faultsOf } from "./faults.ts";
 import { hookName, hookSecrets, repositoryShape } from "./schema.ts";
 
 /** A hook as written, so that faults of the secrets come with the faults of the hooks. */
 function writtenHook(hook: unknown) {
   const { name, gitHost, repository, site }: Record<string, unknown> = Object(hook);
-  const isFit = v.is(repositoryShape, repository) && !isElsewhere({ repository, gitHost });
+  const isFit = v.is(repositoryShape, repository) && !otherGitHost({ repository, gitHost });
   return {
     name: v.is(hookName, name) ? name : undefined,
     gitHost: knownGitHost(gitHost),
@@ -65,6 +65,10 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
         ...keyFaults(`${key}.previous`, previous, hook?.gitHost?.keys),
         ...faultsOf(`${key}.previous`, {
           "equals current. Remove it: the rotation is over.": typeof current === "string" && current === previous,
+        }),
+        ...faultsOf(`${key}.notify`, {
+          [`equals current, so that what gets notifications can sign deliveries. Run: ${newSecret(`${key}.notify`, "all")}`]:
+            typeof current === "string" && current === notify,
         }),
         ...deployKeyFaults(`${key}.deployKey`, deployKey, hook?.needsDeployKey),
         ...(hook === undefined ? [] : reportFaults(key, hook, status, notify)),

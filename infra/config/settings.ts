@@ -21,8 +21,8 @@ export type RawConfig = Readonly<Record<string, string>>;
 /** By the names of service/credentials.ts: a hook's secrets, newest first; its deploy key is one text of several lines. */
 export type Credentials = Readonly<Record<string, readonly string[]>>;
 
-/** `stackFile`: the text of Pulumi.<stack>.yaml; `hasToken`: whether the environment has a token for Cloudflare. */
-export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string, hasToken = true) {
+/** `stackFile`: the text of Pulumi.<stack>.yaml. */
+export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string) {
   const own = Object.entries(raw).filter(([key]) => key.startsWith(namespace));
   const written = own.map(([key, text]) => [key.slice(namespace.length), decoded(text)]);
   const { secrets = {}, ...config }: Record<string, unknown> = Object.fromEntries(written);
@@ -35,8 +35,8 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
         raw[token] !== undefined && !isSecret(token),
       [`has characters that no token has, such as a space. Copy the token alone, and run: npx pulumi config set --secret ${token}`]:
         raw[token] !== undefined && isSecret(token) && !/^[\w-]+$/.test(raw[token]),
-      [`is missing. Make a token with the permissions that README.md lists, and run: npx pulumi config set --secret ${token}`]:
-        raw[token] === undefined && !hasToken,
+      [`is missing: pushgate reads it from the stack's configuration, not from CLOUDFLARE_API_TOKEN. Make a token with the permissions that README.md lists, and run: npx pulumi config set --secret ${token}`]:
+        raw[token] === undefined,
     }),
     ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
   ];

@@ -2,7 +2,7 @@
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
-import { isElsewhere, isOutside } from "./derived.ts";
+import { isOutside, otherGitHost } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
 
@@ -16,8 +16,8 @@ const overlap = (a: string, b: string): boolean => a === b || isBelow(a, b) || i
 
 /** Folders of the system, of pushgate, and those that a sandbox replaces. */
 const systemFolders =
-  /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(lib|spool)\/pushgate[^/]*))(\/|$)/;
-const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(lib|log|spool|www))?)$/;
+  /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(cache|lib|log|spool)\/pushgate[^/]*))(\/|$)/;
+const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(cache|lib|log|spool|www))?)$/;
 const hiddenFromHugo = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//;
 
 export function siteFaults(hooks: Parts["hooks"]): Fault[] {
@@ -26,6 +26,7 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
     ...folderFaults(one),
     ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
     ...servedFolderFaults(one, sites),
+    ...hugoFaults(one, sites),
     ...knownHostsFaults(one),
     ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
   ]);
@@ -36,7 +37,7 @@ const ownFolder = (path: string): Record<string, boolean> => ({
   [`is "${path}", which holds more than this site. Use a folder below it.`]: sharedFolders.test(path),
 });
 
-const folderFaults = ({ key, site: { webRoot, content = "", folder = "", hugo } }: Keyed): Fault[] => [
+const folderFaults = ({ key, site: { webRoot, content = "", folder = "" } }: Keyed): Fault[] => [
   ...faultsOf(`${key}.webRoot`, {
     ...ownFolder(webRoot),
     [`is "${webRoot}", in root's home, which no web server can read. Use another folder, such as /var/www/site.`]:
@@ -53,12 +54,20 @@ const folderFaults = ({ key, site: { webRoot, content = "", folder = "", hugo } 
     [`is "${folder}", in a folder that git keeps for itself. Use the folder that holds Hugo's configuration.`]:
       /(^|\/)\.git(\/|$)/i.test(folder),
   }),
-  ...faultsOf(`${key}.hugo.path`, {
+];
+
+function hugoFaults({ key, site: { hugo } }: Keyed, sites: readonly Keyed[]): Fault[] {
+  const isWritten = ({ site: { webRoot, content = webRoot } }: Keyed): boolean =>
+    [webRoot, content].some((folder) => isBelow(hugo.path, folder));
+  const holder = systemFolders.test(hugo.path) ? undefined : sites.find(isWritten);
+  return faultsOf(`${key}.hugo.path`, {
     [`is "${hugo.path}", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`]: hiddenFromHugo.test(
       hugo.path,
     ),
-  }),
-];
+    [`is "${hugo.path}", inside webRoot or content of ${holder?.key}, which change. Install Hugo in /usr/local/bin.`]:
+      holder !== undefined,
+  });
+}
 
 /** Two sites may read one content folder; everything else of them is separate. */
 function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {
@@ -97,10 +106,10 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
 }
 
 function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
-  if (isElsewhere({ repository, gitHost })) return [];
+  if (otherGitHost({ repository, gitHost })) return [];
   const remote = repositoryOf(repository);
   const name = remote.port === 22 ? remote.host : `[${remote.host}]:${remote.port}`;
-  if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.split(",").includes(name))) return [];
+  if (!remote.ssh || knownHosts.some((line) => line.split(" ")[0]!.toLowerCase().split(",").includes(name))) return [];
   const wrong = knownHosts.length === 0 ? "is missing, and the repository is read over SSH" : `has no line for ${name}`;
   const scan = `ssh-keyscan ${remote.port === 22 ? "" : `-p ${remote.port} `}${remote.host}`;
   const compare = "compare them (ssh-keygen -lf) with the fingerprints that the git host publishes";

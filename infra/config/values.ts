@@ -68,14 +68,18 @@ export const relativePath = (example: string, description = "", more = "") =>
     description,
   );
 
-export const range = v.pipe(
-  v.string(),
-  v.rawCheck(({ dataset, addIssue }) => {
-    const fault = dataset.typed ? rangeFault(dataset.value) : undefined;
-    if (fault !== undefined) addIssue({ message: fault });
-  }),
-  v.metadata({ form: "an address, or a range in CIDR notation that starts with its first address" }),
-);
+/** `faultOf`: what is wrong with a text; where it says what to use instead, it ends with a full stop. */
+export const judged = (faultOf: (text: string) => string | undefined, form: string, description = "") =>
+  v.pipe(
+    v.string(),
+    v.rawCheck(({ dataset, addIssue }) => {
+      const fault = dataset.typed ? faultOf(dataset.value) : undefined;
+      if (fault !== undefined) addIssue({ message: fault });
+    }),
+    v.metadata({ form, description }),
+  );
+
+export const range = judged(rangeFault, "an address, or a range in CIDR notation that starts with its first address");
 
 /** Go's syntax, as far as JavaScript knows it: flags before it and named groups are Go's own. */
 function isRegularExpression(pattern: string): boolean {

@@ -1,4 +1,4 @@
-/** A small client of Cloudflare's API, for what the Pulumi provider cannot do (decision 009). */
+/** A small client of Cloudflare's API: for all that the program reads, and what the provider cannot do (decision 009). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { pauseOf } from "../../service/pause.ts";
 
@@ -6,10 +6,25 @@ export type CloudflareAccess = { readonly baseUrl: string; readonly token: strin
 
 export class ApiError extends Error {
   readonly status: number; // Of HTTP; 0 without an answer
-  constructor(status: number, message: string) {
+  readonly code: number | undefined; // Of Cloudflare's first error; absent in an answer that is not its API's
+  constructor(status: number, message: string, code?: number) {
     super(message);
     this.status = status;
+    this.code = code;
   }
+}
+
+/** `what` failed, why, and what to do. `permission`: as on the dashboard's page for tokens. */
+export function explained(what: string, permission: string, error: unknown): string {
+  if (!(error instanceof ApiError)) throw error;
+  const { status } = error;
+  const isRejected = status >= 400 && status < 500 && status !== 429 && error.code !== undefined;
+  const remedy = isRejected
+    ? `Check that cloudflare:apiToken is valid, belongs to this zone and has the permission ${permission}.`
+    : status === 429 || status >= 500
+      ? "Run it again in a few minutes."
+      : "Check that this computer reaches Cloudflare's API, and run it again.";
+  return `${what}: ${error.message}. ${remedy}`;
 }
 
 type Envelope = {
@@ -22,9 +37,6 @@ type Envelope = {
 
 const tries = 4;
 const usualPause = 2_000; // ms
-
-export const oneLine = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).replace(/\s+/g, " ").trim();
 
 export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
@@ -50,10 +62,10 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
   }
 
   return {
-    /** undefined for 404. */
+    /** undefined for a 404 of Cloudflare's own. */
     async get<T>(path: string): Promise<T | undefined> {
       const answer = await send("GET", path).catch((error: unknown) => {
-        if (!(error instanceof ApiError) || error.status !== 404) throw error;
+        if (!(error instanceof ApiError) || error.status !== 404 || error.code === undefined) throw error;
       });
       return answer?.result as T | undefined;
     },
@@ -74,6 +86,19 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
   };
 }
 
+export type Zone = {
+  readonly id: string;
+  readonly name: string;
+  readonly status?: string;
+  readonly plan?: { readonly legacy_id?: string };
+};
+
+/** The active one where several accounts have the name; undefined if the token can read none. */
+export async function zoneNamed(api: CloudflareApi, name: string): Promise<Zone | undefined> {
+  const found = await api.list<Zone>(`zones?name=${encodeURIComponent(name)}`);
+  return found.find(({ status }) => status === "active") ?? found[0];
+}
+
 /** Cloudflare quotes a rejected expression whole, which may be thousands of characters long. */
 const shortened = (message: string): string => message.replace(/'([^']{80})[^']{80,}'/g, "'$1…'");
 
@@ -88,5 +113,5 @@ function read(status: number, text: string): Envelope {
   const faults = envelope.errors ?? [];
   if (status < 400 && envelope.success !== false && (envelope.success === true || faults.length === 0)) return envelope;
   const errors = faults.map(({ code, message = "" }) => shortened(message) + (code === undefined ? "" : ` (${code})`));
-  throw new ApiError(status, `${status} ${errors.join("; ")}`.trim());
+  throw new ApiError(status, `${status} ${errors.join("; ")}`.replace(/\s+/g, " ").trim(), faults[0]?.code);
 }

@@ -7,7 +7,6 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Host, Settings } from "../config/settings.ts";
 import { canaryPath, servedByProxy, vendorUrl } from "../contract.ts";
 import { verdict } from "../trace/verdict.ts";
-import type { CloudflareAccess } from "./api.ts";
 
 /** The status is 0 without an answer; `error` is then the code of the reason, such as ENOTFOUND. */
 export type CanaryAnswer = { readonly status: number; readonly error?: string; readonly headers: IncomingHttpHeaders };
@@ -19,8 +18,8 @@ const settling = 30;
 
 function request(hostname: string): Promise<CanaryAnswer> {
   return new Promise((resolve) => {
-    const headers = { "user-agent": "pushgate", accept: "*/*" };
-    const sent = get({ hostname, path: canaryPath, headers, agent: false, timeout: patience * 1000 }, (answer) => {
+    const headers = { "user-agent": "pushgate", accept: "*/*", connection: "close" };
+    const sent = get({ hostname, path: canaryPath, headers, timeout: patience * 1000 }, (answer) => {
       answer.resume();
       resolve({ status: answer.statusCode ?? 0, headers: answer.headers });
     });
@@ -69,8 +68,8 @@ export function obstacle(
   return `${seen}: ${meaning(status, `${addresses}, port ${originPort}`)}`;
 }
 
-export function canary({ hosts, edge }: Settings, access: CloudflareAccess | undefined, records: DnsRecord[]): void {
-  if (!(edge.canary ?? access?.baseUrl === vendorUrl)) return;
+export function canary({ hosts, edge }: Settings, baseUrl: string, records: DnsRecord[]): void {
+  if (!(edge.canary ?? baseUrl === vendorUrl)) return;
   // In a preview that is to create a record this is not called: nothing leads to the host yet.
   pulumi.all(records.map(({ id }) => id)).apply(async () => {
     const done = pulumi.runtime.rpcKeepAlive();

@@ -6,16 +6,40 @@ umask 077
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-export OPENSSL_CONF=/dev/null
-key() { openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1.key" 2>/dev/null; }
-key ca
-openssl req -new -x509 -sha256 -key ca.key -days 3650 -subj '/CN=pushgate origin pulls of @zone@' \
-  -addext 'basicConstraints=critical,CA:TRUE,pathlen:0' -addext 'keyUsage=critical,keyCertSign' -out ca.pem
-key leaf
-openssl req -new -sha256 -key leaf.key -subj '/CN=edge of @zone@' -out leaf.csr
-printf 'basicConstraints=critical,CA:FALSE\nkeyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth\n' >leaf.ext
-openssl x509 -req -sha256 -in leaf.csr -CA ca.pem -CAkey ca.key -set_serial "0x$(openssl rand -hex 16)" -days 3650 \
-  -extfile leaf.ext -out leaf.pem 2>/dev/null
+# macOS's LibreSSL makes no request without a distinguished name, and without `ec_param_enc` names no curve.
+export OPENSSL_CONF="$folder/conf"
+cat >conf <<'CONF'
+[req]
+distinguished_name = req
+[ca]
+default_ca = issuer
+[issuer]
+database = index
+serial = serial
+new_certs_dir = .
+default_md = sha256
+policy = subject
+[subject]
+commonName = supplied
+[authority]
+basicConstraints = critical,CA:TRUE,pathlen:0
+keyUsage = critical,keyCertSign
+[client]
+basicConstraints = critical,CA:FALSE
+keyUsage = critical,digitalSignature
+extendedKeyUsage = clientAuth
+CONF
+: >index
+# Valid since long: a host's clock may be behind this computer's.
+issue() { # name, common name, extensions, arguments
+  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$1.key"
+  openssl req -new -sha256 -key "$1.key" -subj "/CN=$2" -out "$1.csr"
+  openssl rand -hex 16 | tr a-f A-F >serial
+  set -- -in "$1.csr" -out "$1.pem" -extensions "$3" "$4" "$5"
+  openssl ca -batch -notext -keyfile ca.key -startdate 250101000000Z -days 3650 "$@"
+}
+issue ca '@issuer@' authority -selfsign -notext
+issue leaf Cloudflare client -cert ca.pem
 # PEM has no character that JSON would escape but its line ends.
 json() { awk '{ printf "%s\\n", $0 }' "$1"; }
 printf '{"ca":"%s","certificate":"%s","key":"%s"}\n' "$(json ca.pem)" "$(json leaf.pem)" "$(json leaf.key)"

@@ -1,9 +1,9 @@
 /** What Cloudflare presents to nginx: it proves a connection of this zone, which addresses do not (decision 007). */
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
-import type { CloudflareAccess } from "./api.ts";
+import { issuerOf } from "../contract.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
-import { type AllPresented, presentedDrift, restorePresented } from "./presented.ts";
+import { type AllPresented, presentedDrift, restorePresented, type ZoneApi } from "./presented.ts";
 import { cloudflare } from "./provider.ts";
 
 /** PEM. nginx trusts `ca`, which is public; Cloudflare presents `certificate` and holds its `key`. */
@@ -14,7 +14,7 @@ export const clientCertificateScript = (zone: string, generation: number): strin
   readFileSync(new URL("client-certificate.sh", import.meta.url), "utf8")
     .replace(/^[\s\S]*?(?=# generation)/, "")
     .replace("@generation@", String(generation))
-    .replaceAll("@zone@", zone);
+    .replaceAll("@issuer@", issuerOf(zone));
 
 /** What the script printed. An error must not quote it: it holds a private key. */
 export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> =>
@@ -29,12 +29,14 @@ export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Ou
 
 /** Has Cloudflare present the certificate for each hostname. `live`: what it presented when the run began. */
 export function presentClientCertificate(
-  { id: zoneId, live, access }: { id: string; live: AllPresented; access: CloudflareAccess | undefined },
+  zone: ZoneApi,
+  live: AllPresented,
   hostnames: readonly string[],
   { certificate, key }: { readonly certificate: pulumi.Input<string>; readonly key: pulumi.Input<string> },
   opts: pulumi.CustomResourceOptions = {},
 ) {
   if (hostnames.length === 0) return [];
+  const zoneId = zone.id;
   const pair = { zoneId, certificate, privateKey: pulumi.secret(key) };
   const uploaded = new cloudflare.AuthenticatedOriginPullsHostnameCertificate("client certificate", pair, opts);
   const renewal = "Raise pushgate:edge.generation by one and run npx pulumi up.";
@@ -55,7 +57,7 @@ export function presentClientCertificate(
     const resource = new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, opts);
     const presented = resource.configs.apply(async ([config]) => {
       const id = config?.certId ?? "";
-      if (!isPreview) await restorePresented(access, zoneId, hostname, before, id);
+      if (!isPreview) await restorePresented(zone, hostname, before, id);
       return id;
     });
     return { hostname, resource, certId: isPreview ? uploaded.id : presented };

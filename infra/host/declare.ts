@@ -109,7 +109,8 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
       `${host.name}: the certificate request is missing or does not fit the key or the hostname. \`up\` makes another, ` +
         "Cloudflare signs a new origin certificate for it, and the former certificate is revoked.",
     );
-  return made;
+  // A login shell may print before it.
+  return made.apply((text) => text.replace(/^[\s\S]*?(?=-----BEGIN CERTIFICATE REQUEST)/, ""));
 }
 
 function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {

@@ -121,9 +121,9 @@ export const outcomes: readonly Outcome[] = [
     "no record": { what: "the zone has no proxied record of the hostname", answer: [page(409, "1001")], fix: "npx pulumi up" },
   }),
   ...at("2 WAF", {
-    "not declared": { what: "pushgate's own rule blocked the request: it is not a declared delivery",
+    "not declared": { what: "pushgate's own rule blocked the request: it has no signature, or its URL or source is not declared",
       ...decided({ ...blocks(...custom), not: { owner: "zone" } }, page(403, blocked)),
-      fix: "Compare the URL, the signature and the source with what is declared: npx pushgate hook prints the first two, npx pulumi preview what was changed at Cloudflare." },
+      fix: "Enter URL and secret at the git host as npx pushgate hook prints them: without a secret it signs nothing, and Bitbucket Data Center signs no test. npx pulumi preview shows what was changed at Cloudflare." },
     "custom rule": { what: "a custom rule of the zone or account blocked the request",
       ...decided({ ...blocks(...custom), not: { owner: "pushgate" } }, page(403, blocked, "1020"), ownPage),
       fix: "Exclude the hostname from {rule}. npx pulumi up puts pushgate's rules before the zone's own." },

@@ -85,11 +85,12 @@ export function verdict(seen: Evidence, origin = "the host's origin port"): Verd
   const named = (text: string): string =>
     text.replace("{origin}", origin).replace("{rule}", () => (rule === undefined ? "that rule" : ruleText(rule)));
   const left = outcomes.filter((outcome) => fits(outcome, seen));
+  const reason = typeof seen.receiver === "object" && seen.receiver.status !== 202 ? `: ${seen.receiver.reason}` : "";
   const layers = new Set(left.map(({ layer }) => layer));
   return {
     certainty: left.length === 1 ? "certain" : layers.size === 1 ? "likely" : "unknown",
     outcomes: left.map(({ name, layer, what, fix }) => ({
-      ...{ name, layer, what: named(what) },
+      ...{ name, layer, what: named(what) + reason.replace(/^: ignored|\.$/g, "") },
       ...(fix !== undefined && { fix: named(fix) }),
     })),
     causes: left.flatMap((outcome) => causes(outcome, seen)),

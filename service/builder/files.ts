@@ -13,6 +13,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readSync,
   renameSync,
   rmdirSync,
   unlinkSync,
@@ -33,6 +34,13 @@ export function withFile<T>(path: Path, flags: string | number, use: (descriptor
 
 /** Follows no link, and waits for no pipe. */
 export const reading = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** The beginning of a file as text. A read at a position fails in a pipe and in a folder. */
+export function beginningOf(path: string, mostBytes: number): string {
+  const bytes = Buffer.alloc(mostBytes);
+  const length = withFile(path, reading, (descriptor) => readSync(descriptor, bytes, 0, mostBytes, 0));
+  return bytes.toString("utf8", 0, length);
+}
 
 const pathOnly = 0o10000000; // O_PATH of Linux, which Node does not name: opens a folder whatever its mode is
 const folderItself = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;

@@ -1,9 +1,8 @@
 /** A folder of numbered files, oldest first: the builder only adds reports, on the disk, and the reporter removes them. */
-import { readSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
-import { moveAside, namesIn, reading, remove, withFile, writeWhole } from "./files.ts";
+import { beginningOf, moveAside, namesIn, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   to: v.picklist(["status", "notify"]),
@@ -44,11 +43,8 @@ export const waiting = (folder: string) =>
   seenIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
 
 function read(path: string): Report | undefined {
-  const bytes = Buffer.alloc(mostBytes);
   try {
-    // A read at a position fails in a pipe and in a folder.
-    const length = withFile(path, reading, (descriptor) => readSync(descriptor, bytes, 0, mostBytes, 0));
-    return v.parse(reportShape, JSON.parse(bytes.toString("utf8", 0, length)));
+    return v.parse(reportShape, JSON.parse(beginningOf(path, mostBytes)));
   } catch {
     return undefined;
   }

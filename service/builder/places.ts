@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { ifThere, remove, syncFolder, writeWhole } from "./files.ts";
 import type { BuilderSettings } from "./settings.ts";
 
+/** In the cache: the content's pages, which the generator's unit lists where this file is not there. */
+export const pagesName = "pages.csv";
+
 export type Places = ReturnType<typeof placesOf>;
 
 export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "requests" | "rootRequests">) {
@@ -27,6 +30,7 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     clone: join(work, "clone"),
     out: join(work, "out"),
     cache: join(work, "cache"),
+    pages: join(work, "cache", pagesName),
     stats: join(work, "stats.json"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),

@@ -13,7 +13,7 @@ const below = v.pipe(
 export const builderShape = v.object({
   hook: hookName,
   repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
-  branch: v.pipe(v.string(), v.regex(/^[^-:\s][^:\s]*$/)),
+  branch: v.pipe(v.string(), v.regex(/^(?!-)[^\0- :]+$/)),
   spool: absolute,
   requests: absolute,
   rootRequests: absolute,

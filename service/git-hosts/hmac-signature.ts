@@ -17,16 +17,31 @@ export type Signature = {
   readonly verify: (secret: string, body: Buffer, headers: IncomingHttpHeaders) => boolean;
   /** The headers that sign a body which pushgate itself sends. */
   readonly sign: (secret: string, id: string, body: string) => Readonly<Record<string, string>>;
+  /** Why a delivery without a signatureFault is not of this secret, where the headers show why. */
+  readonly mismatch?: (secret: string, headers: IncomingHttpHeaders) => string | undefined;
 };
+
+/** What a git host can send in place of the header that is verified: one too old for it, or another than the hook's. */
+const signing =
+  "X-Hub-Signature-256 X-Hub-Signature X-Forgejo-Signature X-Gitea-Signature X-Gogs-Signature webhook-signature X-Gitlab-Token";
+
+/** The fault of a header without a value, and the likely reason. Gitea sends the prefix alone where it has no secret. */
+export function unsigned(fault: string, headers: IncomingHttpHeaders): string {
+  const came = signing.split(" ").find((title) => !/^(sha\d+=)?$/.test(String(headers[title.toLowerCase()] ?? "")));
+  if (came === undefined) return `${fault}. Set the hook's secret at the git host.`;
+  return `${fault}, and ${came} came in its place. Update the git host, or correct hooks[].gitHost.`;
+}
 
 export function hmacSignature(title: string, prefix: "sha256=" | ""): Signature {
   const header = title.toLowerCase();
-  // One signature: not two, which Node joins with ", ", and not `sha256=` alone, which Gitea sends without a secret.
+  // One signature: not two, which Node joins with ", ".
   const wellFormed = new RegExp(`^${prefix}([0-9a-f]{64})$`);
   return {
     signatures: [{ header, prefix, length: prefix.length + 64 }],
-    signatureFault: ({ [header]: value }) => {
-      if (value === undefined) return `${title} is missing. Set the hook's secret at the git host.`;
+    signatureFault: (headers) => {
+      const { [header]: value } = headers;
+      if (value === undefined) return unsigned(`${title} is missing`, headers);
+      if (value === "" || value === prefix) return unsigned(`${title} is empty`, headers);
       return wellFormed.test(String(value))
         ? undefined
         : `${title} is not ${prefix && `${prefix} and `}64 hexadecimal digits`;

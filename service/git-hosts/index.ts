@@ -12,9 +12,11 @@ type Row = Signature & {
   readonly deliveryHeader: string; // with the id that the git host's page of deliveries shows
   readonly webhookPage: string; // where a person adds a webhook
   readonly payload?: Payload; // absent for a sender whose deliveries are all pushes
-  readonly domains?: readonly string[]; // of its servers, where it is a public service
+  readonly domain?: string; // of its public service: repositories there, or at a name below it, are this git host's
   /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
   readonly publishedPort?: number;
+  /** The name of its row for servers elsewhere, which the published ranges would block; set where those ranges are. */
+  readonly elsewhere?: string;
   readonly anyRepository?: true; // set for a sender that holds no repositories: those of its hooks are at a git host
   /** Which secrets are keys of Standard Webhooks: `whsec_` and base64. None where absent. */
   readonly keys?: "all" | "some";
@@ -29,14 +31,27 @@ const likeGithub = {
   payload: { header: "x-github-event", push: ["push"], ping: "ping", levels: 1, changes: (push: Json) => [push] },
 };
 
+const ofGithub = {
+  ...likeGithub,
+  mark: "x-github-delivery",
+  webhookPage: "Settings > Webhooks > Add webhook",
+};
+
+const gitlabEvents = {
+  header: "x-gitlab-event",
+  push: ["Push Hook", "Tag Push Hook"],
+  ping: "Ping", // GitLab itself has none: its test is a push
+  // An administrator's, with the pushes of all projects under this one event.
+  fixes: new Map([["System Hook", "Make it a webhook of the project, for push events."]]),
+};
+
 const likeGitlab = {
   ...gitlabSignature,
   mark: "x-gitlab-event",
   // Since GitLab 17.4. Retries and resends keep it; each has another X-Gitlab-Event-UUID.
   deliveryHeader: "idempotency-key",
   webhookPage: "Settings > Webhooks > Add new webhook",
-  // GitLab itself has no ping: its test is a push.
-  payload: { ...likeGithub.payload, header: "x-gitlab-event", push: ["Push Hook", "Tag Push Hook"], ping: "Ping" },
+  payload: { ...likeGithub.payload, ...gitlabEvents },
   keys: "some",
   secretField: (secret: string) => (isMeantAsKey(secret) ? "signing token" : "secret token"),
 } as const;
@@ -69,7 +84,7 @@ const table = {
     ...likeGithub,
     mark: "x-forgejo-event",
     webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
-    domains: ["codeberg.org"],
+    domain: "codeberg.org",
   },
   gitea: { ...likeGithub, mark: "x-gitea-event", webhookPage: "Settings > Webhooks > Add webhook > Gitea" },
   gogs: {
@@ -78,22 +93,19 @@ const table = {
     mark: "x-gogs-event",
     webhookPage: "Settings > Webhooks > Add a new webhook > Gogs",
   },
-  github: {
-    ...likeGithub,
-    mark: "x-github-delivery",
-    webhookPage: "Settings > Webhooks > Add webhook",
-    domains: ["github.com", "ssh.github.com"],
-    publishedPort: 9461,
-  },
-  gitlab: { ...likeGitlab, domains: ["gitlab.com", "altssh.gitlab.com"], publishedPort: 9462 },
+  github: { ...ofGithub, domain: "github.com", publishedPort: 9461, elsewhere: "github-enterprise" },
+  // Enterprise Server, and GHE.com, which publishes ranges for each region.
+  "github-enterprise": { ...ofGithub, domain: "ghe.com" },
+  gitlab: { ...likeGitlab, domain: "gitlab.com", publishedPort: 9462, elsewhere: "gitlab-self-managed" },
   "gitlab-self-managed": likeGitlab,
   bitbucket: {
     ...likeBitbucket("repo:push", 6, bitbucketChanges),
     mark: "x-hook-uuid",
     deliveryHeader: "x-request-uuid",
     webhookPage: "Repository settings > Webhooks > Add webhook",
-    domains: ["bitbucket.org", "altssh.bitbucket.org"],
+    domain: "bitbucket.org",
     publishedPort: 9463,
+    elsewhere: "bitbucket-data-center",
   },
   "bitbucket-data-center": {
     ...likeBitbucket("repo:refs_changed", 3, dataCenterChanges),
@@ -114,18 +126,22 @@ const table = {
 } as const satisfies Record<string, Row>;
 
 export type GitHostName = keyof typeof table;
-export type GitHost = Row & { readonly name: GitHostName };
+export type GitHost = Row & { readonly name: GitHostName; readonly elsewhere?: GitHostName };
 export const gitHostNames = Object.keys(table) as GitHostName[];
 const all = gitHostNames.map((name): GitHost => ({ name, ...table[name] }));
 export const gitHosts = Object.fromEntries(all.map((one) => [one.name, one])) as Readonly<Record<GitHostName, GitHost>>;
+
+/** Whether a name is this domain, or below it. */
+export const isWithin = (name: string, domain: string): boolean => name === domain || name.endsWith(`.${domain}`);
 
 /** The git host that a delivery says it comes from. A mark proves nothing: no signature covers a header. */
 export const markedBy = (headers: IncomingHttpHeaders): GitHost | undefined =>
   all.find(({ mark }) => headers[mark] !== undefined);
 
-/** Says where the headers are of another git host than the hook's, which would explain why they hold no signature. */
-export function otherSender(headers: IncomingHttpHeaders, gitHost: GitHostName): string {
-  const { mark, name } = markedBy(headers) ?? gitHosts[gitHost];
-  const carries = mark in headers && headers[gitHosts[gitHost].mark] === undefined;
-  return carries ? ` The headers are those of ${name}, and the hook's gitHost is ${gitHost}.` : "";
+/** Says where the headers are of another git host than the hook's, which explains why they hold no signature of its kind. */
+export function otherSender(headers: IncomingHttpHeaders, gitHost: GitHostName): string | undefined {
+  const { mark, signatures } = gitHosts[gitHost];
+  const sender = markedBy(headers);
+  if (!sender || mark in headers || sender.signatures[0]!.header === signatures[0]!.header) return undefined;
+  return `the headers are those of ${sender.name}, and the hook's gitHost is ${gitHost}. Correct hooks[].gitHost, or the URL at the git host.`;
 }

@@ -20,6 +20,7 @@ export type Payload = {
   readonly header: string; // with the event, in lower case
   readonly push: readonly string[]; // the events that are a push, and the one that is a ping
   readonly ping: string;
+  readonly fixes?: ReadonlyMap<string, string>; // of events that a webhook of the wrong kind sends
   readonly levels: number; // nested values below hold nothing
   readonly changes: (payload: Json) => readonly Change[];
 };
@@ -42,7 +43,8 @@ export function decide(form: Payload | undefined, headers: Headers, body: Buffer
   if (!form) return { push: { ref, before: null, after: null } };
   const event = String(headers[form.header] ?? "missing");
   if (event === form.ping) return { ignored: "ping" };
-  if (!form.push.includes(event)) return { ignored: `event ${quoted(event)} is not a push` };
+  const fix = form.fixes?.get(event) ?? "";
+  if (!form.push.includes(event)) return { ignored: `event ${quoted(event)} is not a push${fix && `. ${fix}`}` };
   const changes = form.changes(payload);
   // A tag can have the branch's name: only the whole ref distinguishes them. One push has each ref once.
   const own = changes.find((change) => change.ref === ref);

@@ -10,9 +10,10 @@ export type Repository = {
 
 export function repositoryOf(address: string): Repository {
   const url = address.replace(/^([^@/]*@[^:/]+):/, "ssh://$1/");
-  const [, scheme, host = "", port, path = ""] =
+  const [, scheme, name = "", port, path = ""] =
     /^(https|ssh):\/\/(?:[^@/]*@)?([^/:]+)(?::(\d+))?\/(.*)$/.exec(url) ?? [];
   const ssh = scheme !== "https";
+  const host = name.toLowerCase();
   return {
     ssh,
     host,

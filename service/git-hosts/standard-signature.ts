@@ -1,7 +1,7 @@
 /** Standard Webhooks 1.0.0. The timestamp is signed, so a captured delivery is worthless after five minutes. */
 import { createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { isHmac, type Signature } from "./hmac-signature.ts";
+import { isHmac, type Signature, unsigned } from "./hmac-signature.ts";
 
 const keyPrefix = "whsec_";
 
@@ -29,7 +29,7 @@ const read = (headers: IncomingHttpHeaders) => ({
 
 function signatureFault(headers: IncomingHttpHeaders): string | undefined {
   const { id, timestamp, signature } = read(headers);
-  if (signature === undefined) return "webhook-signature is missing. Set the hook's secret at the git host.";
+  if (!signature) return unsigned("webhook-signature is missing", headers);
   if (!wellFormed.test(signature)) return "webhook-signature holds no v1,<32 bytes in base64>";
   if (id === "" || !/^[0-9]{1,12}$/.test(timestamp)) return "webhook-id or webhook-timestamp is missing";
   const seconds = Math.round(Date.now() / 1000) - Number(timestamp);

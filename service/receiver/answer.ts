@@ -60,7 +60,9 @@ export function openExchange(req: IncomingMessage, res: ServerResponse, journal:
     /** Frees what the request reserved, once its connection is free. */
     free: () => {},
     answer: (status: number, reason: string, body: Texts) => send(status, reason + exchange.signed, rendered(body)),
-    reject: (status: number, reason: string, more?: Headers) => send(status, reason, rejections[status]!, more),
+    /** A 401 has its reason: the git host shows the answer to the person who entered the secret there. */
+    reject: (status: number, reason: string, more?: Headers) =>
+      send(status, reason, status === 401 ? rendered({ status: "Unauthorized", reason }) : rejections[status]!, more),
   };
   res.on("close", () => {
     exchange.free();

@@ -47,7 +47,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   const path: Check = (req, res, next) => {
     const { url = "" } = req;
     const hook = hooks.get(url);
-    if (!hook) return reject(res, 404, `no hook at ${url.split("?")[0]}`); // a query can hold a token
+    if (!hook) return reject(res, 404, `no hook at ${url.replace(/\?.*/s, " with a query")}`); // which can hold a token
     res.locals.hook = hook;
     res.locals.gitHost = gitHosts[hook.gitHost];
     res.locals.exchange.hook = hook.name;
@@ -66,7 +66,7 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
     if (length > longestBody) return reject(res, 413, `${length} bytes are declared, ${longestBody} allowed`);
     const { gitHost, hook } = res.locals;
     const fault = gitHost.signatureFault(headers);
-    if (fault !== undefined) return reject(res, 401, fault + otherSender(headers, hook.gitHost));
+    if (fault !== undefined) return reject(res, 401, otherSender(headers, hook.gitHost) ?? fault);
     next();
   };
 
@@ -85,8 +85,9 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
       const { gitHost, hook, exchange } = res.locals;
       if (!body) return reject(res, 413, `the body is larger than ${longestBody} bytes`);
       // With each secret, so that the time does not depend on which one matches.
-      const matches = (secrets.get(hook.name) ?? []).map((secret) => gitHost.verify(secret, body, req.headers));
-      if (!matches.includes(true)) return reject(res, 401, mismatch);
+      const all = secrets.get(hook.name) ?? [];
+      const matches = all.map((secret) => gitHost.verify(secret, body, req.headers));
+      if (!matches.includes(true)) return reject(res, 401, gitHost.mismatch?.(all[0]!, req.headers) ?? mismatch);
       res.locals.body = body;
       if (!matches[0]) exchange.signed = ", signed with the previous secret";
       next();

@@ -1,7 +1,6 @@
 /**
  * Drift at Cloudflare: the whole program under the real engine, in a zone that its owner changes too. Preview reports
- * each difference, `up` repairs it, and no rule of the zone's owner is lost or altered. Each test continues where the
- * one before it ended.
+ * each difference, `up` repairs it, and no rule of the zone's owner is lost or altered. Each test also runs alone.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clientOf } from "../fakes/cloudflare/client.ts";
@@ -31,6 +30,8 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
   const rules = (phase: string) => rulesOf(w.api.zone, phase);
   const pushgates = (phase: string) => rules(phase).filter(isPushgates);
   const refs = (phase: string) => rules(phase).map(({ ref }) => ref);
+  const hostname = "hooks.example.org";
+  const O = "Z/origin_tls_client_auth/hostnames";
   const ownersAreUntouched = () => {
     for (const [phase, before] of Object.entries(owners))
       expect(content(rules(phase).filter((rule) => !isPushgates(rule)))).toStrictEqual(before);
@@ -56,19 +57,19 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
     const upload = { certificate: leaf.certificate, private_key: leaf.key };
     another = (await client.result<{ id: string }>("POST", `${O}/certificates`, upload)).id;
     rate = structuredClone(await client.result<Ruleset>("POST", "Z/rulesets", made));
-  });
-  afterAll(() => w?.close());
-  test("up after adopting places pushgate's rules where they decide, and keeps the owner's rules as they were", async () => {
-    expect((await w.stack.pushgate("adopt", "--yes")).code).toBe(0);
+    succeeded(await w.stack.pushgate("adopt", "--yes"));
     ownersAreUntouched();
     w.ssh.keyed();
     succeeded(await w.stack.up());
+    ids = [custom, origin, config].flatMap((phase) => pushgates(phase).map(({ id }) => id));
+  }, patience);
+  afterAll(() => w?.close());
+  test("up after adopting places pushgate's rules where they decide, and keeps the owner's rules as they were", () => {
     ownersAreUntouched();
     expect(refs(custom).slice(0, 2)).toEqual(["pushgate_delivery", "pushgate_rest"]);
     expect(refs(origin).at(-1)).toBe("pushgate_origin_8443");
     expect(refs(config).at(-1)).toBe("pushgate_strict_tls");
     expect(w.api.zone.rulesets.map(({ name }) => name)).toContain(`their ${custom}`);
-    ids = [custom, origin, config].flatMap((phase) => pushgates(phase).map(({ id }) => id));
   });
 
   test("preview reports and up repairs inserted, edited, disabled and moved rules, a moved and a deleted record", async () => {
@@ -113,8 +114,6 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
     expect([custom, origin, config].flatMap((phase) => pushgates(phase).map((rule) => rule.id))).toEqual(ids);
   });
 
-  const hostname = "hooks.example.org";
-  const O = "Z/origin_tls_client_auth/hostnames";
   const associated = (certId: string, enabled: boolean | null) =>
     client.result("PUT", O, { config: [{ hostname, cert_id: certId, enabled }] });
   test.each<[string, (leaf: string) => Promise<unknown>, (leaf: string) => string]>([
@@ -181,7 +180,7 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
     expect(atCloudflare(succeeded(await w.stack.preview()))).toEqual([]);
   });
 
-  test("state: absent removes pushgate's rules and keeps the owner's rulesets and their names", async () => {
+  test("state: absent removes pushgate's rules and keeps the owner's rulesets and their names, and destroy then changes nothing", async () => {
     w.stack.configure({ "pushgate:hosts": hostsThatAre("absent") });
     succeeded(await w.stack.up());
     ownersAreUntouched();
@@ -190,9 +189,7 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
     expect(w.api.zone.origin_pulls).toMatchObject({ hostnames: [], hostname_certificates: [{ id: another }] });
     for (const { name, phase, description } of w.api.zone.rulesets)
       if (phase !== rate.phase) expect([name, description]).toEqual([`their ${phase}`, "since 2019"]);
-  });
 
-  test("destroy then changes nothing in the zone and empties the state", async () => {
     const whole = structuredClone(w.api.zone);
     succeeded(await w.stack.destroy());
     expect(w.api.zone).toStrictEqual(whole);
@@ -212,10 +209,10 @@ describe("in a zone whose owner has no rules", { timeout: patience }, () => {
     });
     before = structuredClone(w.api.zone);
     w.ssh.keyed();
-  });
+    succeeded(await w.stack.up());
+  }, patience);
   afterAll(() => w?.close());
   test("preview reports and up repairs Bot Fight Mode, deleted certificates and a deleted phase", async () => {
-    succeeded(await w.stack.up());
     const { zone } = w.api;
     expect(zone.bot_management).toMatchObject({ fight_mode: false, is_robots_txt_managed: true });
     zone.bot_management.fight_mode = true;

@@ -25,8 +25,8 @@ export function fakeSsh(folder: string): FakeSsh {
 for command; do :; done
 cat >/dev/null
 case $command in
-  "exec timeout"*) echo probed >>${folder}/log; cat ${probe} ;;
-  *) cat ${folder}/csr ;;
+  "exec timeout"*) echo probed >>${folder}/log; echo pushgate: begin; cat ${probe} ;;
+  *) echo Welcome; cat ${folder}/csr ;;
 esac
 `;
   writeFileSync(join(folder, "ssh"), script);

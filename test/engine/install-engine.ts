@@ -54,7 +54,7 @@ export const noEngine =
   `(builds it once, about 4 minutes, needs Go ${goMinimum.join(".")} or newer)`;
 
 /** The first `go` that is new enough by itself, so that it downloads no other toolchain. PATH often has an older one. */
-export function findGo(): string {
+export function findGo(program: string, minimum: readonly number[] = goMinimum): string {
   const folders = [...pathEntries(), "/usr/local/go/bin", join(homedir(), "go", "bin")];
   const seen: string[] = [];
   for (const go of folders.map((entry) => join(entry, "go")).filter((path) => existsSync(path))) {
@@ -63,13 +63,13 @@ export function findGo(): string {
     const [found, ...parts] = /^go(\d+)\.(\d+)(?:\.(\d+))?/.exec(stdout?.trim() ?? "") ?? [];
     seen.push(`${go} is ${found ?? "not runnable"}`);
     const version = parts.map((part) => Number(part ?? 0));
-    const different = version.findIndex((part, index) => part !== goMinimum[index]);
-    if (found && (different === -1 || version[different]! > goMinimum[different]!)) return go;
+    const different = version.findIndex((part, index) => part !== minimum[index]);
+    if (found && (different === -1 || version[different]! > minimum[different]!)) return go;
   }
   throw new Error(
-    `pulumi ${engineVersion} cannot be built without Go ${goMinimum.join(".")} or newer` +
+    `${program} cannot be built without Go ${minimum.join(".")} or newer` +
       (seen.length > 0 ? ` (${seen.join(", ")})` : "") +
-      `. Install Go from https://go.dev/dl/ into /usr/local/go, or put pulumi ${engineVersion} on PATH.`,
+      ". Install Go from https://go.dev/dl/ into /usr/local/go.",
   );
 }
 
@@ -92,7 +92,7 @@ function build(go: string, output: string): void {
 export function installEngine(): string {
   const found = findEngine();
   if (found) return found;
-  const go = findGo();
+  const go = findGo(`pulumi ${engineVersion}`);
   mkdirSync(folder, { recursive: true });
   const candidate = join(folder, `.pulumi-${process.pid}`);
   try {

@@ -26,7 +26,7 @@ export const right = {
         site: { webRoot: "/var/www/site", content: "/srv/content/site", hostname: "www.example.org" },
       },
       {
-        ...{ name: "docs", gitHost: "forgejo", sources: ["198.51.100.0/28"], branch: "main" },
+        ...{ name: "docs", gitHost: "forgejo", sources: ["198.51.100.0/28"], branch: "新分支/50%#ünï" },
         repository: "git@git.example.net:example/docs.git",
         site: { webRoot: "/var/www/docs", content: "/srv/content/docs", knownHosts: [knownHost] },
       },
@@ -47,7 +47,7 @@ export const previews: readonly (readonly Row[])[] = [
     ["zone", "203.0.113.1"],
     ["edge.plan", "Pro"],
     ["hosts[0].name", "7"],
-    ["hosts[0].ssh", undefined],
+    ["hosts[0].ssh", "root@web1:2222"],
     ["hosts[0].originPort", '"8443"'],
     ["hosts[0].adress", "203.0.113.10"],
     ["hooks[0].repository", "https://user:password@github.com/example/site.git"],
@@ -61,7 +61,7 @@ export const previews: readonly (readonly Row[])[] = [
     ["hosts[0]", "web1"],
     ["hooks[0].sources", "{ a: b }"],
     ["hooks[0].site.folders", "[/srv/downloads]"],
-    ["hooks[1].branch", '""'],
+    ["hooks[1].branch", "a:b"],
     ["limits", "[a]"],
     // As `pulumi config set` writes it without --path.
     ['"hosts[0].state"', "absent", "hosts[0].state"],

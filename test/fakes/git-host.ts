@@ -35,7 +35,7 @@ export type GitHost = {
   /** Holds `<name>.git`. */
   readonly folder: string;
   /** Creates the repository at the first call. */
-  readonly repository: (name: string) => Repository;
+  readonly repository: (name: string, ...how: [format?: "sha1" | "sha256"]) => Repository;
   readonly url: (repository: string) => string;
   /** A test changes these while the git host runs. */
   readonly faults: Faults;
@@ -97,8 +97,8 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     goAway: close,
     comeBack: open,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
-    repository(named) {
-      const made = repositories.get(named) ?? new Repository(join(folder, `${named}.git`));
+    repository(named, ...how) {
+      const made = repositories.get(named) ?? new Repository(join(folder, `${named}.git`), ...how);
       repositories.set(named, made);
       return made;
     },

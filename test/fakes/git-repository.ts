@@ -16,8 +16,6 @@ export type Entry =
   | null;
 export type Files = Readonly<Record<string, Entry>>;
 
-const nothing = "0".repeat(40);
-
 const isolated: NodeJS.ProcessEnv = {
   PATH: process.env.PATH,
   HOME: "/nonexistent",
@@ -32,10 +30,13 @@ const isolated: NodeJS.ProcessEnv = {
 export class Repository {
   readonly folder: string;
 
+  readonly #nothing: string;
+
   /** Creates the repository, unless it exists. */
-  constructor(folder: string) {
+  constructor(folder: string, format: "sha1" | "sha256" = "sha1") {
     this.folder = folder;
-    this.git("init", "--quiet", "--bare", "--initial-branch=main", folder);
+    this.#nothing = "0".repeat(format === "sha1" ? 40 : 64);
+    this.git("init", "--quiet", "--bare", "--initial-branch=main", `--object-format=${format}`, folder);
     // Public git hosts allow filters.
     this.git("config", "uploadpack.allowFilter", "true");
   }
@@ -65,7 +66,7 @@ export class Repository {
       `data ${Buffer.byteLength(message)}\n${message}\n`,
       ...(parent === null ? [] : [`from ${parent}\n`]),
       ...Object.entries(files).flatMap(([path, entry]) => change(path, entry)),
-      `\nget-mark :1\nreset refs/prepared/one\nfrom ${nothing}\n\ndone\n`,
+      `\nget-mark :1\nreset refs/prepared/one\nfrom ${this.#nothing}\n\ndone\n`,
     ];
     const input = Buffer.concat(lines.map((line) => Buffer.from(line)));
     return this.stream(input, "fast-import", "--quiet", "--force", "--done", "--date-format=now");

@@ -30,6 +30,7 @@ const toMain = (before: string | null, after: string | null): Decision => ({
 const noRef: Decision = { fault: "the push names no ref" };
 const deletion: Decision = { ignored: "deletion of main" };
 const tag: Decision = { ignored: "tag main" };
+const ofSystem = "event System Hook is not a push. Make it a webhook of the project, for push events.";
 const labBefore = "95790bf891e76fee5e1747ab589903a6a1f80f22";
 const several = [
   { old: null, new: branch("main", zeros, "tag") },
@@ -50,6 +51,7 @@ export const pushes: readonly Push[] = [
   ["gitlab", lab({ after: null }), {}, toMain(labBefore, null)],
   ["gitlab", lab({ ref: null }), {}, noRef],
   ["gitlab", lab(), { "x-gitlab-event": "Pipeline Hook" }, { ignored: "event Pipeline Hook is not a push" }],
+  ["gitlab", lab(), { "x-gitlab-event": "System Hook" }, { ignored: ofSystem }],
   ["gogs", { ref: "refs/heads/main", ...refs(zeros, one) }, {}, toMain(zeros, one)],
   ["gogs", { ref: "refs/heads/main", ...refs(one, null, true) }, {}, deletion],
   ["bitbucket", cloud(null, branch("main", one)), {}, toMain(null, one)],

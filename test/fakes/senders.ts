@@ -93,11 +93,15 @@ const gogs = (body: Buffer, with_: string): Headers => ({
   "x-gogs-delivery": "f3a1",
   "x-gogs-signature": hex(body, with_),
 });
-const gitea = (body: Buffer, with_: string): Headers => ({
-  ...github(body, with_),
-  ...gogs(body, with_),
-  "x-gitea-event": "push",
-});
+/** Without a secret its signatures are empty. test/hosts/rebuild/gitea.test.ts has what a real one sends. */
+const gitea = (body: Buffer, with_: string): Headers => {
+  const signature = with_ && hex(body, with_);
+  return {
+    ...{ ...github(body, with_), ...gogs(body, with_), "x-gogs-signature": signature },
+    ...{ "x-gitea-event": "push", "x-gitea-delivery": "f3a1", "x-gitea-signature": signature },
+    ...{ "x-hub-signature": `sha1=${with_ && "a".repeat(40)}`, "x-hub-signature-256": `sha256=${signature}` },
+  };
+};
 const gitlab: Sender["headers"] = (body, with_, at) => ({
   "x-gitlab-event": "Push Hook",
   "x-gitlab-event-uuid": randomUUID(),
@@ -109,6 +113,10 @@ const labPush = gitlabPayload({ ref: "refs/heads/main", before: two, after: one 
 
 export const senders: Record<GitHostName, Sender> = {
   github: { secret, push, headers: github },
+  "github-enterprise": {
+    ...{ secret, push },
+    headers: (body, with_) => ({ ...github(body, with_), "x-github-enterprise-host": "github.example.net" }),
+  },
   gitea: { secret, push, headers: gitea },
   forgejo: { secret, push, headers: (body, with_) => ({ ...gitea(body, with_), "x-forgejo-event": "push" }) },
   gogs: { secret, push, headers: gogs },

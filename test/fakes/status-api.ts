@@ -49,7 +49,7 @@ const forms: Readonly<Record<"github" | "gitea", Form>> = {
   gitea: {
     path: /^(?:\/git)?\/api\/v1\/repos\/[^/]+\/[^/]+\/statuses\/([0-9a-f]+)$/,
     scheme: "token",
-    unknownCommit: 404,
+    unknownCommit: 500,
     longest: Number.POSITIVE_INFINITY,
   },
 };

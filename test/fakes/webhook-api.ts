@@ -281,7 +281,7 @@ const gitlab: Family = {
     pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": id }),
 };
 
-/** Gitea and Forgejo, and Gogs, whose PATCH keeps the former secret and which has no tests. */
+/** Gitea, Forgejo, and Gogs, which has no tests. Their PATCH keeps the former secret. */
 const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
   path: new RegExp(`^/(?:${name}/)api/v1/repos/([^/]+/[^/]+)/hooks(/.*)?$`),
   tokenOf: ({ authorization }) => /^token (\S+)$/.exec(authorization ?? "")?.[1],
@@ -306,7 +306,7 @@ const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
       active: body.active === undefined ? webhook?.active === true : body.active === true,
     };
   },
-  correct: (webhook, wanted) => Object.assign(webhook, wanted, name === "gogs" && { secret: webhook.secret }),
+  correct: (webhook, wanted) => Object.assign(webhook, wanted, { secret: webhook.secret }),
   more(api, { method }, webhook, [what]) {
     if (what === undefined && method === "DELETE") api.webhooks.splice(api.webhooks.indexOf(webhook), 1);
     else if (what === "tests" && method === "POST" && name !== "gogs") void api.send(webhook, "push");

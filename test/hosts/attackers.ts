@@ -3,6 +3,7 @@
  * client certificate, with another customer's, or with the zone's own; and processes on the host. A delivery is valid
  * except for the change that the caller names.
  */
+import { paths, units } from "../../infra/host/paths.ts";
 import { type Change, delivery } from "../fakes/deliveries.ts";
 import { fromTheHost, throughOtherSite as visitOtherSite } from "./attack-report.ts";
 import type { Certificates } from "./impostor.ts";
@@ -15,8 +16,13 @@ export const places = { github: actors.github.v4[0], stranger: actors.stranger.v
 export const edgeAddress = actors.edge.v4[2];
 /** Addresses of the impostors, by the type of the DNS record that points to them. */
 export const impostors = { A: actors.stranger.v4[1], AAAA: actors.stranger.v6[0] };
-/** The receiver's port for the source set "github". */
-export const receiverPort = 9461;
+/** The socket for the deliveries of the hook "site": that of GitHub's ranges, or one for sources of its own. */
+export const socketOfSite = (host: Host): Promise<string> =>
+  host.read(`cd ${paths.units}; ls ${units.socket("github")} ${units.socket("site")} 2>/dev/null || true`);
+export const receiverPort = async (host: Host): Promise<number> =>
+  Number(
+    await host.read(`sed -n 's/^ListenStream=.*:\\([0-9]*\\)$/\\1/p;T;q' ${paths.units}/${await socketOfSite(host)}`),
+  );
 
 export type Lab = { readonly host: Host; readonly world: World; readonly certificates: Certificates };
 export type Send = (lab: Lab) => Promise<Answer>;
@@ -48,8 +54,8 @@ export const direct =
 /** Connects to the receiver's socket from a process on the host. */
 export const onTheHost =
   (address: string): Send =>
-  (lab) =>
-    fromTheHost(lab.host, address, receiverPort, push(lab, {}));
+  async (lab) =>
+    fromTheHost(lab.host, address, await receiverPort(lab.host), push(lab, {}));
 
 /** Sends the delivery to another site of the host's nginx, which forwards it to the receiver. */
 export const throughOtherSite: Send = (lab) => visitOtherSite(lab.host, push(lab, {}));

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { paths, units } from "../../infra/host/paths.ts";
 import { attacks, edit } from "../scenarios.ts";
 import { bundled, hollowSignature } from "../service/bundles.ts";
+import { socketOfSite } from "./attackers.ts";
 import type { Host } from "./lab/host.ts";
 import { until } from "./lab/process.ts";
 import { hostnameOf, type World } from "./world.ts";
@@ -118,7 +119,7 @@ export const keptConnections = proxyEdited("nginx keeps its connections to the r
 export const noList: Fault = {
   says: attacks["7 systemd"].removal,
   make: async (_world, host) => {
-    const socket = units.socket("github");
+    const socket = await socketOfSite(host);
     await host.writeFile(`${paths.units}/${socket}.d/open.conf`, "[Socket]\nIPAddressDeny=\nIPAddressAllow=\n");
     await host.inside("systemctl daemon-reload && systemd-run --quiet --wait --collect --slice=pushgate.slice true");
   },

@@ -9,7 +9,7 @@ import { run } from "./lab/process.ts";
 
 /** Closes the shared connection, so that the next call opens a new one, as an operator's first call of the day does. */
 export async function disconnect(alias: string): Promise<void> {
-  await run("ssh", ["-o", "ControlPath=~/.ssh/pushgate-%C", "-O", "exit", `root@${alias}`], { check: false });
+  await run("ssh", ["-o", "ControlPath=/tmp/pushgate-%i/%C", "-O", "exit", `root@${alias}`], { check: false });
 }
 
 export type SshWrapper = {

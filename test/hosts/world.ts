@@ -120,24 +120,24 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
   return worldAround(hosts, api, stack);
 }
 
+/** Starts the fake Cloudflare's data plane. Several test files run at once, so each has its own on a port of its own. */
+export const startFront = (api: Api, port = 0): Promise<Edge> =>
+  startEdge({
+    zone: api.zone,
+    originAuthorities: [api.authority.certificate],
+    listen: [edgeFront.v4, edgeFront.v6].map((host) => ({ host, port })),
+    edgeSource: edgeBack,
+    // Longer than a busy host takes for a handshake, which Cloudflare would give up with 525.
+    connectTimeout: 5_000,
+  });
+
 /** Starts the fake Cloudflare's data plane for an existing API and stack, and returns the clients of both. */
 export async function worldAround<Stack extends { close(): unknown }>(
   hosts: readonly Host[],
   api: Api,
   stack: Stack,
 ): Promise<Omit<World, "stack"> & { readonly stack: Stack }> {
-  const edge = await startEdge({
-    zone: api.zone,
-    originAuthorities: [api.authority.certificate],
-    listen: [
-      // Each test file has its own fake Cloudflare on its own port, because several files run at once.
-      { host: edgeFront.v4, port: 0 },
-      { host: edgeFront.v6, port: 0 },
-    ],
-    edgeSource: edgeBack,
-    // Longer than a busy host takes for a handshake, which Cloudflare would give up with 525.
-    connectTimeout: 5_000,
-  });
+  const edge = await startFront(api);
   const first = hosts[0];
   const deliver = (change: Change = {}): Promise<Answer> =>
     send(delivery({ source: actors.github.v4[0], ...(first && { host: hostnameOf(first) }), ...change }));

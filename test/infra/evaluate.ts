@@ -11,7 +11,10 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { quote } from "../../infra/apply/shell.ts";
 import type { Resource } from "../../infra/cli/stack/live-objects.ts";
-import type { RawConfig } from "../../infra/config/settings.ts";
+import type { Plan, RawConfig } from "../../infra/config/settings.ts";
+import { startApi } from "../fakes/cloudflare/api.ts";
+import type { Authority } from "../fakes/cloudflare/authority.ts";
+import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";
 
@@ -61,50 +64,35 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}, ...mo
   return JSON.stringify({ pushgate: 1, rows });
 }
 
-const plans: Readonly<Record<string, string>> = { "enterprise-bots": "enterprise" };
-
 /** All resources that the program declares, in its order. */
 export async function evaluate(world: World = {}): Promise<Resource[]> {
   const config = world.config ?? stackConfig();
-  const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: string };
-  const zone = config["pushgate:zone"];
+  const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: Plan };
+  const zone = emptyZone(config["pushgate:zone"] ?? "", plan);
+  Object.assign(zone.bot_management, { fight_mode: plan === "free" });
+  // Nothing is signed here, and a real authority needs openssl.
+  const api = await startApi({ zone, authority: {} as Authority });
   const declared: Resource[] = [];
 
-  const call = (token: string, args: Record<string, unknown>) => {
-    switch (token) {
-      case "cloudflare:index/getZone:getZone":
-        return { id: "0".repeat(32), name: zone, status: "active", plan: { legacyId: plans[plan] ?? plan } };
-      case "cloudflare:index/getRulesets:getRulesets":
-        return { zoneId: args.zoneId, results: [] };
-      case "cloudflare:index/getBotManagement:getBotManagement":
-        return { zoneId: args.zoneId, fightMode: plan === "free" };
-      case "cloudflare:index/getAuthenticatedOriginPulls:getAuthenticatedOriginPulls":
-        throw Object.assign(new Error(), { details: "failed to make http request: GET: 404 Not Found" });
-      default:
-        throw new Error(`evaluate: the program calls ${token}, which has no answer here`);
-    }
+  const newResource = ({ type, name, inputs }: pulumi.runtime.MockResourceArgs) => {
+    declared.push({ type, name, inputs });
+    return { id: `${name}-id`, state: { ...inputs, ...outputs(type, name) } };
   };
-
-  await setMocks(
-    {
-      call: ({ token, inputs }) => call(token, inputs),
-      newResource: ({ type, name, inputs }) => {
-        declared.push({ type, name, inputs });
-        return { id: `${name}-id`, state: { ...inputs, ...outputs(type, name) } };
-      },
-    },
-    "pushgate",
-    "prod",
-    false,
-  );
-  pulumi.runtime.setAllConfig({ ...config }, ["pushgate:secrets", "cloudflare:apiToken"]);
-  // The program itself sends no request here: it has no token of its own, and the provider's calls are mocked.
-  process.env.CLOUDFLARE_API_TOKEN = "of-the-provider";
+  await setMocks({ newResource }, "pushgate", "prod", false);
+  const withApi = { ...config, "cloudflare:baseUrl": api.url };
+  pulumi.runtime.setAllConfig(withApi, ["pushgate:secrets", "cloudflare:apiToken"]);
   // A fake ssh: a shell alone, as the demo also runs where no other program is.
   const folder = mkdtempSync(join(tmpdir(), "pushgate-evaluate-"));
   const targets = (JSON.parse(config["pushgate:hosts"] ?? "[]") as { ssh: string }[]).map(({ ssh }) => ssh);
   const answers = targets.map((ssh) => `${quote(ssh)}) printf %s ${quote(world.probe?.(ssh) ?? bareHost())} ;;`);
-  const script = ["#!/bin/sh", "for last; do target=$before before=$last; done", "case $target in", ...answers, "esac"];
+  const script = [
+    "#!/bin/sh",
+    "echo Welcome; echo pushgate: begin",
+    "for last; do target=$before before=$last; done",
+    "case $target in",
+    ...answers,
+    "esac",
+  ];
   writeFileSync(join(folder, "ssh"), `${script.join("\n")}\n`, { mode: 0o755 });
   const { PATH } = process.env;
   process.env.PATH = `${folder}:${PATH}`;
@@ -112,6 +100,7 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
     await import("../../infra/index.ts");
   } finally {
     process.env.PATH = PATH;
+    await api.close();
     rmSync(folder, { recursive: true });
   }
   await pulumi.runtime.disconnect();

@@ -4,9 +4,14 @@ import * as settings from "@pulumi/pulumi/runtime/settings.js";
 
 type Answered = (error: Error | null, answer: unknown) => void;
 
+type Given = Parameters<typeof pulumi.runtime.setMocks>;
+
 /** As pulumi.runtime.setMocks; resource hooks are registered and never run, and what `up` would say is not printed. */
-export async function setMocks(...given: Parameters<typeof pulumi.runtime.setMocks>): Promise<void> {
-  await pulumi.runtime.setMocks(...given);
+export async function setMocks(mocks: Pick<Given[0], "newResource">, ...rest: unknown[]): Promise<void> {
+  const call = ({ token }: pulumi.runtime.MockCallArgs): never => {
+    throw new Error(`pushgate calls no function of a provider, and this is ${token}`);
+  };
+  await pulumi.runtime.setMocks({ ...mocks, call }, ...(rest as [string, string, boolean]));
   const monitor = settings.getMonitor() as unknown as Record<string, unknown>;
   Object.assign(pulumi.log, { info: async () => {} });
   monitor.registerResourceHook = (_: unknown, answered: Answered) => answered(null, {});

@@ -22,7 +22,7 @@ export type Rewrite = (file: string, text: string) => string;
 /** The receiver's signature check, changed so that it accepts every delivery, also one without a signature. */
 export const hollowSignature: Rewrite = (file, text) =>
   file === "git-hosts/hmac-signature.ts"
-    ? `export const isHmac = () => true;
+    ? `export const [isHmac, unsigned] = [() => true, () => undefined];
 export const hmacSignature = (title) => ({
   signatures: [{ header: title.toLowerCase(), prefix: "" }],
   signatureFault: () => undefined,

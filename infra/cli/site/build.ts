@@ -9,7 +9,7 @@ import { parseStatus } from "./host-report.ts";
 
 /** `file`: its name in root's folder says what is requested. `verb`: systemctl's, restart where the builder may hang in a build. */
 type Request = { readonly file: string; readonly seconds: number; readonly verb: "start" | "restart" };
-type Result = Readonly<Record<"host" | "result" | "reason", string>>;
+type Result = Readonly<Record<"host" | "result" | "reason", string>> & { readonly warnings: readonly string[] };
 
 export function requestScript(hook: string, { file, seconds, verb }: Request): string {
   const how = { hook, request: file, seconds, verb, unit: units.build(hook) };
@@ -24,17 +24,17 @@ export async function request(host: Target, hook: string, wanted: Request): Prom
     throw new UserError(
       `${host.name}: the builder has ended the request, and its status does not show the result. Run npx pushgate status.`,
     );
-  const { result, reason } = parseStatus(`${host.name}: ${hook}`, answer).last;
-  return { host: host.name, result, reason };
+  const { result, reason, warnings } = parseStatus(`${host.name}: ${hook}`, answer).last;
+  return { host: host.name, result, reason, warnings };
 }
 
 export async function show(running: readonly Promise<Result>[], wanted: string, { json }: Options): Promise<void> {
   const { values, faults } = await ended(running);
   if (json) console.log(JSON.stringify(values, null, 2));
-  for (const { host, result, reason } of values) {
-    const line = `${host}: ${result}: ${reason}`;
-    if (result !== wanted) faults.push(line);
-    else if (!json) console.log(line);
+  for (const { host, result, reason, warnings } of values) {
+    const lines = [`${host}: ${result}: ${reason}`, ...warnings.map((text) => `${host}: warning: ${text}`)];
+    if (result !== wanted) faults.push(...lines);
+    else if (!json) console.log(lines.join("\n"));
   }
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }

@@ -4,7 +4,9 @@ import { printable, printableLines } from "../../../service/printable.ts";
 import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
 import { oneOf, paths, units } from "../../host/paths.ts";
+import { objectIn } from "../../trace/attempts.ts";
 import { UserError } from "../../user-error.ts";
+import { linesIn } from "./logs.ts";
 
 const text = v.pipe(v.string(), v.transform(printable));
 const count = v.pipe(v.number(), v.integer(), v.minValue(0));
@@ -15,7 +17,7 @@ const releaseId = v.pipe(v.string(), v.regex(/^\d{6}-[0-9a-z]+$/));
 
 const statusShape = v.object({
   hook: text,
-  deployed: v.nullable(v.object({ release: text, commit, at: text })),
+  deployed: v.nullable(v.object({ release: text, commit, at: text, warnings: v.optional(v.array(text), []) })),
   head: commit,
   held: v.optional(text),
   last: v.object({
@@ -47,7 +49,8 @@ export const isDown = ({ name, active, enabled }: Unit): boolean =>
 export function reportScript(hooks: readonly Hook[]): string {
   const egress = hooks.some(({ site }) => site) ? [units.egress] : [];
   return [
-    variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests, sites: paths.sites }),
+    variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests }),
+    variables({ sites: paths.sites, receiver: units.receiver }),
     scriptBeside(import.meta.url, "host-report.sh"),
     call("units", "-", ...hostUnits, ...egress, units.socket("*")),
     ...hooks.map((hook) => call("hook", hook.name, ...siteUnits(hook))),
@@ -81,7 +84,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
   };
   const [now] = after("pushgate 1");
   if (now === undefined || lines.at(-1) !== "end")
-    throw new UserError(`${name}: its answer is incomplete. If a login shell prints (~/.bashrc), make it silent.`);
+    throw new UserError(`${name}: its answer is incomplete. Run the command again.`);
   const unitsOf = (owner: string) =>
     decoded(after(`units ${owner}`)[0])
       .split(/\n{2,}/)
@@ -90,11 +93,16 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
   const reports = hooks.map(({ name: hook }) => {
     const [deliveries = 0, requests = 0, taken = 0] = after(`hook ${hook}`).map(Number);
     const [encoded] = after(`status ${hook}`);
+    const [logged] = linesIn(`j ${decoded(after(`delivery ${hook}`)[0])}`, name);
+    const { status, reason } = objectIn(logged?.text ?? "");
+    const said = typeof reason === "string" ? { status: Number(status), reason: printable(reason) } : undefined;
     const own = unitsOf(hook);
     const builder = own.find((unit) => unit.name === units.build(hook) && unit.sub === "running");
     return {
       name: hook,
       status: encoded === undefined ? undefined : parseStatus(`${name}: ${hook}`, encoded),
+      /** The newest request to the hook, as the receiver's journal of seven days has it. */
+      delivery: said && { at: logged!.time, ...said },
       // systemd's "Mon 2026-11-23 10:00:00 UTC" in ISO 8601.
       building: builder?.since.replace(/^\w+ (\S+) (\S+) UTC$/, "$1T$2Z"),
       /** Files: deliveries and requests that no build took yet, and those that a build took and has not published. */

@@ -3,7 +3,6 @@
 # "j <journal entry as JSON>", and "u" where the journal was too long to be searched whole.
 # logs.ts puts the variables in front, as `Wanted` there has them; journals: the units of each log, joined by commas.
 set -uf
-export LC_ALL=C
 echo "z $(date +%z)"
 # In seconds since 1970; date(1) reads "today" as now.
 from=$(systemd-analyze timestamp "$since" 2>/dev/null | sed -n 's/^ *UNIX seconds: @\([0-9]*\).*/\1/p')

@@ -54,7 +54,7 @@ function statusLines({ status }: HookReport, now: string): Line[] {
     const { since, attempts, next } = failing;
     lines.push(["failing", `since ${age(since, now)}, ${attempts} times; next attempt by ${next}`]);
   }
-  for (const warning of last.warnings) lines.push(["warning", warning]);
+  for (const warning of new Set([...(deployed?.warnings ?? []), ...last.warnings])) lines.push(["warning", warning]);
   for (const [i, { id, at, pages, bytes }] of releases.entries()) {
     const current = id === deployed?.release ? "  <- current" : "";
     lines.push([i === 0 ? "releases" : "", `${id}  ${at}  ${pages} pages, ${size(bytes)}${current}`]);
@@ -63,8 +63,11 @@ function statusLines({ status }: HookReport, now: string): Line[] {
 }
 
 function hookLines(hook: HookReport, { site }: Declared["hooks"][number], now: string): Line[] {
-  if (site === undefined) return [["pending", `${pendingText(hook)}; no site, so nothing builds`]];
+  const { at, status, reason } = hook.delivery ?? {};
+  const latest: Line[] = at === undefined ? [] : [["delivery", `${status}, ${age(at, now)}: ${reason}`]];
+  if (site === undefined) return [...latest, ["pending", `${pendingText(hook)}; no site, so nothing builds`]];
   return [
+    ...latest,
     ...statusLines(hook, now),
     ...(hook.building === undefined ? [] : [["building", `begun ${age(hook.building, now)}`] as const]),
     ["pending", pendingText(hook)],

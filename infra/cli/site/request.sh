@@ -4,8 +4,6 @@
 # The request is in a folder of root's, which no account enters but the builder's. It arrives by a rename out of a folder
 # that only root may write, so that no link leads it elsewhere. A builder that is restarted takes again what it had taken.
 set -u
-export LC_ALL=C
-umask 022
 say() { echo "pushgate: $*" >&2; }
 [ -d "$rootRequests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }

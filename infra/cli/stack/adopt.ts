@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vendorUrl } from "../../contract.ts";
-import { cloudflareApi } from "../../edge/api.ts";
+import { cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { UserError } from "../../user-error.ts";
 import { command, confirm, type Options, ofStack } from "../command.ts";
-import { accessOf, nameOf, pulumi } from "../stack.ts";
-import { adoptable, find, type Live, type Resource, type Zone } from "./live-objects.ts";
+import { accessOf, jsonOf, nameOf, pulumi } from "../stack.ts";
+import { adoptable, find, type Live, type Resource } from "./live-objects.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Resource["inputs"] } };
 type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: string }[] };
@@ -16,7 +16,7 @@ async function plan(stack: readonly string[]) {
   const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
   let digest: Digest = {};
   try {
-    digest = JSON.parse(stdout) as Digest;
+    digest = jsonOf(stdout) as Digest;
   } catch {
     // Pulumi stopped before the program ran, and printed why on standard error.
   }
@@ -42,7 +42,7 @@ async function findAll(stack: readonly string[]): Promise<Adoption[]> {
   const wanted = missing.filter(adoptable);
   if (wanted.length === 0) return [];
   const api = cloudflareApi({ baseUrl: baseUrl ?? vendorUrl, token });
-  const [zone] = await api.list<Zone>(`zones?name=${encodeURIComponent(zoneName ?? "")}`);
+  const zone = await zoneNamed(api, zoneName ?? "");
   if (zone === undefined)
     throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
   return Promise.all(

@@ -7,11 +7,11 @@ import { runOnHost } from "../../apply/run-on-host.ts";
 import { SettingsError } from "../../config/faults.ts";
 import { type GitHostName, parseSettings } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
-import { cloudflareApi } from "../../edge/api.ts";
+import { cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { isV4, networks } from "../../networks.ts";
 import { UserError } from "../../user-error.ts";
 import { command } from "../command.ts";
-import { must, pulumi } from "../stack.ts";
+import { jsonOf, must, pulumi } from "../stack.ts";
 import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
 import { newSecret } from "./secret.ts";
 
@@ -30,8 +30,7 @@ ip -o addr show scope global | awk '{ sub("/.*", "", $4); print $4 }'
 
 async function planOf(zone: string, token: string | undefined, baseUrl: string): Promise<Answers> {
   if (token === undefined) return {};
-  type Zone = { status?: string; plan?: { legacy_id?: string } };
-  const [live] = await cloudflareApi({ baseUrl, token }).list<Zone>(`zones?name=${encodeURIComponent(zone)}`);
+  const live = await zoneNamed(cloudflareApi({ baseUrl, token }), zone);
   if (live === undefined) throw new UserError(`The token cannot read a zone ${zone}. Add that zone to its resources.`);
   if (live.status !== undefined && live.status !== "active")
     console.log(`The zone ${zone} is ${live.status}, not active: Cloudflare serves it once its name servers are set.`);
@@ -55,7 +54,8 @@ const ofSsh = /\.(knownHosts|deployKey)$/;
 
 /** Throws SettingsError with the faults that `preview` would report. Returns those that remain to be done by hand. */
 function remaining(config: ReturnType<typeof configOf>, hook: string, secret: string): string[] {
-  const texts = Object.entries({ ...config, "pushgate:secrets": { [hook]: { current: secret } } }).map(
+  const later = { "cloudflare:apiToken": "later", "pushgate:secrets": { [hook]: { current: secret } } };
+  const texts = Object.entries({ ...config, ...later }).map(
     ([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)] as const,
   );
   try {
@@ -114,7 +114,7 @@ init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?:
   const hook = answers.hook!;
   const left = remaining(config, hook, secret);
   await makeStack(stack, config, hook, secret, token);
-  const { url } = JSON.parse(await must(["whoami", "--json"])) as { url?: string };
+  const { url } = jsonOf(await must(["whoami", "--json"])) as { url?: string };
   const next = [
     ...left,
     ...(token === undefined ? ["npx pulumi config set --secret cloudflare:apiToken"] : []),

@@ -1,5 +1,6 @@
 /** Finds the live object for a declared resource: one function for each type of resource. Reads only. */
 import { X509Certificate } from "node:crypto";
+import { issuerOf } from "../../contract.ts";
 import type { CloudflareApi } from "../../edge/api.ts";
 
 export type Resource = {
@@ -75,7 +76,7 @@ type ClientCertificate = { id: string; certificate: string; status?: string; upl
 
 function isOwn({ certificate, status }: ClientCertificate, zone: Zone): boolean {
   try {
-    return !isDeleted(status) && new X509Certificate(certificate).issuer === `CN=pushgate origin pulls of ${zone.name}`;
+    return !isDeleted(status) && new X509Certificate(certificate).issuer === `CN=${issuerOf(zone.name)}`;
   } catch {
     return false;
   }

@@ -1,7 +1,7 @@
 /** What init needs to know: its questions with their usual answers, and how they are answered. */
 import * as v from "valibot";
 import { gitHostAt, published } from "../../config/derived.ts";
-import { formOf, found, type Schema, unwrapped } from "../../config/faults.ts";
+import { checkShape, formOf, type Schema, unwrapped } from "../../config/faults.ts";
 import { shape } from "../../config/schema.ts";
 import { UserError } from "../../user-error.ts";
 import { hasTerminal, prompted } from "../stack.ts";
@@ -59,8 +59,7 @@ export function explained(question: Question, usual: string | undefined): string
 
 function faultOf(question: Question, answer: string): string | undefined {
   if (answer === "" && question.usual !== undefined) return undefined;
-  const schema = schemaOf(question);
-  return v.is(schema, configured(question, answer)) ? undefined : `${found(answer)}. Use ${formFor(schema)}.`;
+  return checkShape(schemaOf(question), configured(question, answer)).faults[0]?.says;
 }
 
 /** `lookUp`: what an answer makes known, by the question's name. All faults before it are thrown as one UserError. */

@@ -1,7 +1,7 @@
 /** Cloudflare's security events of deliveries, by the rays of their answers, or why they cannot be read. */
 import { printable } from "../../../service/printable.ts";
 import { vendorUrl } from "../../contract.ts";
-import { ApiError, type CloudflareApi, cloudflareApi } from "../../edge/api.ts";
+import { ApiError, type CloudflareApi, cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { isOurs, phases } from "../../edge/zone/phase.ts";
 import type { Answer, Evidence, SecurityEvent } from "../../trace/evidence.ts";
 import { UserError } from "../../user-error.ts";
@@ -62,7 +62,7 @@ async function withOwner(api: CloudflareApi, zone: string, events: readonly RayE
 
 /** Events of these rays as far back as one query reaches, or why there are none. */
 async function eventsOf(api: CloudflareApi, name: string, rays: readonly string[]) {
-  const [found] = await api.list<{ id: string }>(`zones?name=${encodeURIComponent(name)}`);
+  const found = await zoneNamed(api, name);
   if (found === undefined) return `cloudflare:apiToken cannot read a zone ${name}`;
   const zone = found.id;
   const limits = (await inZone(api, limitsQuery, { zone }))?.settings?.firewallEventsAdaptive;

@@ -2,7 +2,6 @@
 # Prints what a host reports of its own layers: lines of "state <what> <text in base64>". Reads only. state.ts puts the
 # variables in front, and the probe of the layers behind.
 set -u
-export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
 state() { # what; the text comes on standard input
   echo "state $1 $(base64 -w0)"
 }

@@ -5,10 +5,12 @@ import type { HostLayer } from "../../apply/layer.ts";
 import { probeScript } from "../../apply/manifest.ts";
 import { differences } from "../../apply/reconcile.ts";
 import { parseProbe } from "../../apply/report.ts";
-import { scriptBeside, variables, word } from "../../apply/shell.ts";
+import { scriptBeside, variables } from "../../apply/shell.ts";
+import { sshLine } from "../../apply/ssh.ts";
 import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
 import { clientCaPath, nginxLogs, paths, units } from "../../host/paths.ts";
+import { programFact } from "../../host/programs/programs.ts";
 import { credentialsFact } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
 import { timeOf } from "../site/logs.ts";
@@ -20,6 +22,9 @@ const onPath = ["origin-certificate", "receiver", "routing", "proxy", "firewall"
 
 const settingsOf = (stack: Declared) => settled({ ...stack, zone: "", edge: { plan: "free", generation: 1 } });
 
+/** The secrets, which trace does not read, decide whether a hook has a token for the commit's status; esbuild the program. */
+const undecided = [credentialsFact, programFact("receiver")];
+
 /** The layers on a delivery's path, with what of them the stack's configuration decides. */
 export function layersOf(stack: Declared, host: Host): HostLayer[] {
   const layers = hostLayers(settingsOf(stack), host, made);
@@ -28,8 +33,7 @@ export function layersOf(stack: Declared, host: Host): HostLayer[] {
     const known = (path: string) => path !== clientCaPath && name !== "origin-certificate";
     return {
       ...layer,
-      // The secrets, which trace does not read, decide whether a hook has a token for the commit's status.
-      facts: facts.filter((fact) => fact.name !== credentialsFact),
+      facts: facts.filter((fact) => !undecided.includes(fact.name)),
       files: files.filter(({ path }) => known(path)),
       owns: owns.filter(known),
     };
@@ -57,7 +61,7 @@ export function parseState(answer: string, stack: Declared, host: Host): HostSta
   });
   return {
     host: host.name,
-    ssh: `ssh ${word(host.ssh)}${host.sudo ? " sudo" : ""}`,
+    ssh: `${sshLine(host)}${host.sudo ? " sudo" : ""}`,
     differences: differencesOf(texts.get("probe") ?? "", layersOf(stack, host)),
     findings: linesOf("findings").map((line) => {
       const [seconds, code = "", what = "", fix = ""] = line.split("\t");

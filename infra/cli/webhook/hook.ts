@@ -15,13 +15,14 @@ const forProgram = ({ hook, host, url, secret }: Endpoint) => ({
 
 function webhookText(endpoint: Endpoint): string {
   const { hook, url, secret } = endpoint;
-  const { webhookPage, secretField = () => "secret" } = gitHosts[hook.gitHost];
+  const { webhookPage, secretField = () => "secret", payload } = gitHosts[hook.gitHost];
+  const others = [...(payload?.fixes?.keys() ?? [])].map((event) => `, of the project: a ${event} starts no build`);
   const lines = {
     at: `${hook.repository}: ${webhookPage}`,
     URL: url,
     "content type": contentType,
     [secretField(secret ?? "")]: secret ?? `not set; run npx pushgate secret rotate ${hook.name}`,
-    events: "push only",
+    events: ["push only", ...others].join(""),
   };
   const texts = Object.entries(lines).map(([name, text]) => `  ${name.padEnd(14)}${text}\n`);
   return `${nameOfEndpoint(endpoint)}\n${texts.join("")}`;

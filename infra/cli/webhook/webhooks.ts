@@ -16,9 +16,8 @@ export type Named = Pick<Hook, "name" | "gitHost" | "repository">;
 export function serverOf({ gitHost, repository }: Named) {
   const whole = apis[gitHost];
   if (whole === undefined) return undefined;
-  const { webhooks: api, authorization } = whole;
+  const { webhooks: api, authorization, variable } = whole;
   const at = repositoryOf(repository);
-  const variable = whole.variable(at);
   const needs = `a token with ${JSON.stringify(api.permission)} in ${variable}, made at ${api.tokenPage}`;
   const { origin } = new URL(whole.base(at));
   return { api, authorization, variable, needs, origin, requests: webhookRequests(whole, at) };

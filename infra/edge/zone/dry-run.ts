@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { allHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { ApiError, type CloudflareAccess, type CloudflareApi, cloudflareApi } from "../api.ts";
+import { ApiError, type CloudflareApi, explained } from "../api.ts";
 import { rulesOf } from "./fits.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
@@ -11,13 +11,6 @@ import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } f
 const smaller =
   "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort " +
   "take one rule together. If an expression is too long, write fewer, wider ranges in hooks[].sources.";
-
-function fault(what: string, permission: string, error: unknown, otherwise: string): string[] {
-  if (!(error instanceof ApiError)) throw error;
-  const forbidden = error.status === 401 || error.status === 403;
-  const remedy = forbidden ? `Give cloudflare:apiToken the permission ${permission} Edit for this zone.` : otherwise;
-  return [`${what}: ${error.message}. ${remedy}`];
-}
 
 /** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
 type Cname = { readonly name: string; readonly content: string };
@@ -69,7 +62,8 @@ async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly R
     return [];
   } catch (error) {
     const rejected = `the ${what} that \`up\` would write to ${zone.name} are rejected by Cloudflare`;
-    return fault(rejected, permission, error, smaller);
+    const isContent = error instanceof ApiError && error.status === 400;
+    return [isContent ? `${rejected}: ${error.message}. ${smaller}` : explained(rejected, `${permission} Edit`, error)];
   }
 }
 
@@ -81,9 +75,9 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
     const { rules } = zone.phases[name];
     return declared[name].length > 0 && !isDeepStrictEqual(rules, merged(name, declared[name], rules));
   };
-  const again = "Check the connection to Cloudflare and run it again.";
-  const unread = (what: string, permission: string) => (error: unknown) =>
-    fault(`the ${what} of ${zone.name} cannot be read`, permission, error, again);
+  const unread = (what: string, permission: string) => (error: unknown) => [
+    explained(`the ${what} of ${zone.name} cannot be read`, `${permission} Edit`, error),
+  ];
   const inZone = `zones/${zone.id}`;
   const canRead = (path: string, what: string) => api.get(path).then(() => [], unread(what, "SSL and Certificates"));
   const cnames = api.list<Cname>(`${inZone}/dns_records?type=CNAME`);
@@ -98,13 +92,8 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
 }
 
 /** Throws CloudflareError, in previews only. A zone that is as declared costs three small reads. */
-export async function tryOut(access: CloudflareAccess | undefined, settings: Settings, zone: LiveZone): Promise<void> {
+export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<void> {
   if (!pulumi.runtime.isDryRun()) return;
-  if (access === undefined)
-    return pulumi.log.warn(
-      "cloudflare:apiToken is not in the stack's configuration, so this preview did not check whether the token may write " +
-        "and Cloudflare accepts the rules. Run npx pulumi config set --secret cloudflare:apiToken.",
-    );
-  const faults = await dryRunFaults(cloudflareApi(access), settings, zone);
+  const faults = await dryRunFaults(api, settings, zone);
   if (faults.length > 0) throw new CloudflareError(faults);
 }

@@ -5,7 +5,7 @@ import type { Settings } from "../../config/settings.ts";
 import { configRules, originRules } from "../origin.ts";
 import { customRules } from "../waf.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
-import { foreignRules, isOurs, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
+import { foreignRules, isOurs, lostBy, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
 
 export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
   custom: customRules(settings),
@@ -34,15 +34,13 @@ function botFaults({ edge }: Settings, live: LiveZone): string[] {
 }
 
 function lossFaults(live: LiveZone): string[] {
-  const isEmptied = ({ action, actionParameters }: Rule) =>
-    ["route", "set_config", "skip"].includes(action) && actionParameters === undefined;
   return phaseNames.flatMap((name) =>
     foreignRules(live.phases[name].rules)
-      .filter(isEmptied)
+      .filter((rule) => lostBy(rule).length > 0)
       .map(
         (rule) =>
-          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose settings that the Pulumi ` +
-          'provider does not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
+          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose ${lostBy(rule).join(", ")}, ` +
+          "which the Pulumi provider does not know. Write the rule without, such as with ruleset in place of phase.",
       ),
   );
 }

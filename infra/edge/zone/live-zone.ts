@@ -1,8 +1,15 @@
 /** Reads the zone on every run, before anything is declared: its id, its plan, and the rules of the phases. */
 import * as pulumi from "@pulumi/pulumi";
-import { oneLine } from "../api.ts";
-import { cloudflare } from "../provider.ts";
-import { asInputs, type LivePhase, type LivePhases, type PhaseName, phaseNames, phases } from "./phase.ts";
+import { type CloudflareApi, explained, zoneNamed } from "../api.ts";
+import {
+  type ApiRuleset,
+  asInputs,
+  type LivePhase,
+  type LivePhases,
+  type PhaseName,
+  phaseNames,
+  phases,
+} from "./phase.ts";
 
 export type LiveZone = {
   readonly id: string;
@@ -22,53 +29,44 @@ export class CloudflareError extends pulumi.RunError {
 
 const read = <T>(what: string, permission: string, answer: Promise<T>): Promise<T> =>
   answer.catch((error: unknown) => {
-    if (error instanceof CloudflareError) throw error;
-    throw new CloudflareError([
-      `${what} cannot be read: ${oneLine(error)}. Check that cloudflare:apiToken is set, belongs to this zone and has the ` +
-        `permission ${permission} Read.`,
-    ]);
+    throw new CloudflareError([explained(`${what} cannot be read`, `${permission} Read`, error)]);
   });
 
-async function livePhase(zoneId: string, id: string | undefined, name: PhaseName): Promise<LivePhase> {
-  const { permission, name: title } = phases[name];
-  if (id === undefined) return { name: "default", description: "", rules: [] };
-  const live = await read(`the zone's ${title}`, permission, cloudflare.getRuleset({ zoneId, id }));
-  return { id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
+async function livePhase(api: CloudflareApi, zoneId: string, name: PhaseName): Promise<LivePhase> {
+  const { permission, phase, name: title } = phases[name];
+  const found = api.get<ApiRuleset>(`zones/${zoneId}/rulesets/phases/${phase}/entrypoint`);
+  const live = await read(`the zone's ${title}`, permission, found);
+  if (live === undefined) return { name: "default", description: "", rules: [] };
+  return { id: live.id, name: live.name, description: live.description ?? "", rules: asInputs(live.rules) };
 }
 
-const zoneNamed = (name: string) => cloudflare.getZone({ filter: { name } });
-
-/** Throws a fault that names the zone which the token can read, and which the name is below; else the error itself. */
-async function notFound(name: string, error: unknown): Promise<never> {
+/** Names the zone that the token can read and that the name is below, if there is one. */
+async function notFound(api: CloudflareApi, name: string): Promise<CloudflareError> {
   const labels = name.split(".");
   const above = labels.slice(1, -1).map((_, i) => labels.slice(i + 1).join("."));
-  const found = await Promise.any(above.map((parent) => zoneNamed(parent).then(() => parent))).catch(() => undefined);
-  if (found === undefined) throw error;
-  const set = `npx pulumi config set pushgate:zone ${found}`;
-  throw new CloudflareError([
-    `pushgate:zone is "${name}", a name in the zone ${found} and no zone itself. Run: ${set}`,
+  const [found] = (await Promise.all(above.map((parent) => zoneNamed(api, parent)))).flatMap((zone) => zone ?? []);
+  return new CloudflareError([
+    found
+      ? `pushgate:zone is "${name}", a name in the zone ${found.name} and no zone itself. Run: npx pulumi config set pushgate:zone ${found.name}`
+      : `pushgate:zone is "${name}", and cloudflare:apiToken can read no zone of that name. Correct the name, or add the zone to the token's resources.`,
   ]);
 }
 
-export async function inspect(zone: string): Promise<LiveZone> {
-  const named = zoneNamed(zone).catch((error) => notFound(zone, error));
-  const { id, plan } = await read(`the zone ${zone}`, "Zone", named);
-  const [listed, bots] = await Promise.all([
-    read(`the rulesets of ${zone}`, "Zone WAF", cloudflare.getRulesets({ zoneId: id })),
-    plan.legacyId === "free"
-      ? read(`the bot settings of ${zone}`, "Bot Management", cloudflare.getBotManagement({ zoneId: id }))
-      : undefined,
+type BotSettings = { readonly fight_mode?: boolean; readonly is_robots_txt_managed?: boolean };
+
+export async function inspect(api: CloudflareApi, name: string): Promise<LiveZone> {
+  const zone = await read(`the zone ${name}`, "Zone", zoneNamed(api, name));
+  if (zone === undefined) throw await read("the zones above it", "Zone", notFound(api, name));
+  const { id, plan: { legacy_id: plan = "unknown" } = {} } = zone;
+  const readBots = () =>
+    read(`the bot settings of ${name}`, "Bot Management", api.get<BotSettings>(`zones/${id}/bot_management`));
+  const [live, bots] = await Promise.all([
+    Promise.all(phaseNames.map((phase) => livePhase(api, id, phase))),
+    plan === "free" ? readBots() : undefined,
   ]);
-  // `results` is the older name of `rulesets`; the provider may fill either.
-  const rulesets = [...(listed.rulesets ?? []), ...(listed.results ?? [])];
-  // Managed rulesets are listed too. The zone's own ruleset of a phase is the one of kind "zone".
-  const own = (name: PhaseName) => rulesets.find((one) => one.kind === "zone" && one.phase === phases[name].phase)?.id;
-  const live = await Promise.all(phaseNames.map((name) => livePhase(id, own(name), name)));
   return {
-    id,
-    name: zone,
-    plan: plan.legacyId,
-    ...(bots && { botFightMode: bots.fightMode === true, managedRobotsTxt: bots.isRobotsTxtManaged === true }),
-    phases: Object.fromEntries(phaseNames.map((name, i) => [name, live[i]!])) as LivePhases,
+    ...{ id, name, plan },
+    ...(bots && { botFightMode: bots.fight_mode === true, managedRobotsTxt: bots.is_robots_txt_managed === true }),
+    phases: Object.fromEntries(phaseNames.map((phase, i) => [phase, live[i]!])) as LivePhases,
   };
 }

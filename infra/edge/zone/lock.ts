@@ -2,20 +2,36 @@
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../config/settings.ts";
+import { type CloudflareApi, explained } from "../api.ts";
 import { cloudflare } from "../provider.ts";
 import type { LiveZone } from "./live-zone.ts";
-import { asInputs, foreignRules, merged, type PhaseName, phaseNames, phases, quoted, type Rule } from "./phase.ts";
+import {
+  type ApiRuleset,
+  asInputs,
+  foreignRules,
+  merged,
+  type PhaseName,
+  phaseNames,
+  phases,
+  quoted,
+  type Rule,
+} from "./phase.ts";
 
 /** The delete hook's name, which `pulumi destroy` prints. Existing states hold this text: never change it. */
 const leave = "leave by `state: absent` on every host and `pulumi up`, which takes only what is pushgate's";
 
 type Keeper = ReturnType<typeof keeper>;
 
-const foreignIn = async (ruleset: { readonly zoneId: string; readonly id: string }): Promise<Rule[]> =>
-  foreignRules(asInputs((await cloudflare.getRuleset(ruleset)).rules));
-
 /** Registers the delete hook on every run, as a ruleset that has left the program still names it. */
-export function keeper({ id: zoneId, phases: live }: LiveZone) {
+export function keeper(api: CloudflareApi, { id: zoneId, phases: live }: LiveZone) {
+  const foreignIn = async (ruleset: { readonly zoneId: string; readonly id: string }): Promise<Rule[]> => {
+    const found = api.get<ApiRuleset>(`zones/${ruleset.zoneId}/rulesets/${ruleset.id}`).catch((error: unknown) => {
+      throw new Error(
+        explained("the zone's own rules cannot be read", "Zone WAF, Origin Rules and Config Rules Edit", error),
+      );
+    });
+    return foreignRules(asInputs((await found)?.rules));
+  };
   const all = phaseNames.flatMap((name) => live[name].id ?? []).map((id) => ({ zoneId, id }));
   const beforeDelete = new pulumi.ResourceHook(
     leave,

@@ -1,4 +1,5 @@
 /** An update replaces all rules of a phase, so pushgate's and the zone's own are read and written together. */
+import type { types } from "@pulumi/cloudflare";
 
 /** A rule as the provider takes it. The zone's own may have fields beyond these. */
 export type Rule = {
@@ -39,20 +40,52 @@ export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.
 export const quoted = (rules: readonly Rule[]): string =>
   rules.map(({ description, ref }) => `"${description || ref}"`).join(", ");
 
-/** The provider reads what is not set as null, an empty list, or an object of nothing else. */
-function withoutUnset(value: unknown): unknown {
+const camel = (key: string): string => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** In the provider's spelling, and without what is not set: null, an empty list, or an object of nothing else. */
+function asInput(value: unknown): unknown {
   if (value === null || value === undefined) return undefined;
-  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(withoutUnset);
+  if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(asInput);
   if (typeof value !== "object") return value;
   const set = Object.entries(value)
-    .map(([key, inner]) => [key, withoutUnset(inner)] as const)
+    .map(([key, inner]) => [camel(key), asInput(inner)] as const)
     .filter(([, inner]) => inner !== undefined);
   return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
-/** Rules as the provider reads them, with what it computes -> inputs that leave them as they are. */
-export const asInputs = (live: readonly object[] = []): Rule[] =>
-  live.map((rule) => withoutUnset({ ...rule, id: null, version: null, lastUpdated: null, categories: null }) as Rule);
+/** A ruleset as the API returns it. */
+export type ApiRuleset = {
+  readonly id: string;
+  readonly name: string;
+  readonly description?: string;
+  readonly rules?: readonly Readonly<Record<string, unknown>>[];
+};
+
+/** The others are computed: id, version, last_updated, categories. */
+const inputs = [
+  ...["ref", "action", "expression", "enabled", "description"],
+  ...["action_parameters", "logging", "ratelimit", "exposed_credential_check"],
+];
+
+/** Rules of the API -> inputs that leave them as they are. */
+export const asInputs = (live: ApiRuleset["rules"] = []): Rule[] =>
+  live.map((rule) => {
+    const { description = "", ...set } = asInput(Object.fromEntries(inputs.map((key) => [key, rule[key]]))) as Rule;
+    return { ...set, description };
+  });
+
+/** The provider writes these parameters of the phases' rules, and drops any other. */
+const parameters: readonly string[] = [
+  ...(["phases", "products", "ruleset", "rulesets", "rules", "response", "increment"] as const),
+  ...(["hostHeader", "origin", "sni", "automaticHttpsRewrites", "autominify", "bic", "contentConverter"] as const),
+  ...(["disableApps", "disableRum", "disableZaraz", "emailObfuscation", "fonts", "hotlinkProtection"] as const),
+  ...(["mirage", "opportunisticEncryption", "polish", "redirectsForAiTraining", "requestBodyBuffering"] as const),
+  ...(["responseBodyBuffering", "rocketLoader", "securityLevel", "serverSideExcludes", "ssl", "sxg"] as const),
+] satisfies (keyof types.input.RulesetRuleActionParameters)[];
+
+/** The parameters that a rule would lose when it is written. */
+export const lostBy = ({ actionParameters = {} }: Rule): string[] =>
+  Object.keys(actionParameters).filter((key) => !parameters.includes(key));
 
 /** In the order they run: the live rules of a phase, with these in place of pushgate's. */
 export const merged = (phase: PhaseName, ours: readonly Rule[], live: readonly Rule[]): Rule[] =>

@@ -3,7 +3,8 @@
 # is on the way (others.sh, which builder.ts puts before this) opens the folder first, and the generator starts only if that
 # folder is mounted.
 # generator-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
-# generator-content run <note> <program>...: the unit runs it; the unit's mounts stay as they are from here on.
+# generator-content run <note> <pages> <program>...: the unit runs it; the unit's mounts stay as they are from here on. The
+# builder removes the file <pages> before a site's first release, to compare the build with a new list.
 set -u
 export LC_ALL=C
 
@@ -31,9 +32,10 @@ folders() { find /content -type d -printf '%i %C@ %p\n' 2>/dev/null | sha256sum;
 # Links, and templates in the content (content adapters): by either a writer of the content could publish the repository.
 unfit() { find /content ! -type d \( -type l -o -iname '_content*.gotmpl' \) -printf '%P\n' 2>/dev/null; }
 
-run_with_content() { # note, program...
+run_with_content() { # note, pages, program...
   noted=$(cat -- "$1")
-  shift
+  pages=$2
+  shift 2
   case $noted in
     *[!0-9:]*) say "$noted" && exit 78 ;;
     "$(stat -c %d:%i /content)") ;;
@@ -44,6 +46,7 @@ run_with_content() { # note, program...
   [ -z "$names" ] || { say "the content holds links or templates (_content.gotmpl), which could publish other files than the content: $names. Remove them." && exit 78; }
   # systemd's status of a program that it cannot start.
   [ -x "$1" ] || exit 203
+  [ -e "$pages" ] || timeout 30 "$1" list all 2>/dev/null >"$pages"
   "$@"
   ended=$?
   [ "$ended" -lt 128 ] || kill -"$((ended - 128))" $$

@@ -4,6 +4,7 @@
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { beginOfBuild, endOfFolders, statsName } from "../../../service/builder/build/content.ts";
+import { pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import { instanceFile, sandbox, unitFile, unitWord } from "../kit.ts";
@@ -34,14 +35,17 @@ function linesOfContent({ name, site }: SiteHook) {
   const { content, folder } = site;
   const program = unitWord(generator.program({ site }));
   const folders = { ...inside, source: unitWord(sourceOf(folder)) };
+  const pages = `${inside.cache}/${pagesName}`;
   if (content === undefined) {
-    const mounts = generator.mountsCommand(program, folders).join(" ");
+    const list = `[ -e ${pages} ] || timeout 30 "$$@" ${generator.look.pages} 2>/dev/null >${pages}`;
+    const looks = `"$$@" ${generator.look.folders}; ${list}`;
     return {
       ...{ finding: "", content: "" },
       begin: [
         "# The generator then prints which folders are the content. If that fails, it gives the reason below.",
-        "# One shell runs all three, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c 'echo "${beginOfBuild}$$INVOCATION_ID"; "$$@"; echo "${endOfFolders}"' sh ${mounts}`,
+        "# Before a site's first release the builder removes the list of pages, to compare the build with a new one.",
+        "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
+        `ExecStartPre=/bin/sh -c 'echo "${beginOfBuild}$$INVOCATION_ID"; ${looks}; echo "${endOfFolders}"' sh ${program}`,
       ].join("\n"),
       command: [program, ...generator.buildArguments({ ...folders, content: undefined })],
     };
@@ -50,7 +54,7 @@ function linesOfContent({ name, site }: SiteHook) {
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
     begin: `ExecStartPre=/bin/echo "${beginOfBuild}$` + '{INVOCATION_ID}"',
-    command: [...[contentProgram, "run", noteOfContent(name), program], ...generator.buildArguments(folders)],
+    command: [...[contentProgram, "run", noteOfContent(name), pages, program], ...generator.buildArguments(folders)],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,
@@ -84,13 +88,14 @@ function generatorService(hook: SiteHook): HostFile {
     ...(generator.runsPrograms(hook) ? ["-/etc/alternatives"] : []),
     ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
   ];
+  const environment = generator.environment({ ...inside, content: content && inside.content }, site.hugo);
   const opensGroup = writers !== undefined && content !== undefined;
   const values = {
     ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
     ...linesOfContent(hook),
     ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name), root: generatorRoot },
     ...{ result: `${generatorResults}/${name}`, work: `${paths.sites}/${name}/work`, dataMiB: 2 * memoryMiB },
-    environment: Object.entries(generator.environment(inside.cache, site.hugo)).map(assigned).join("\n"),
+    environment: Object.entries(environment).map(assigned).join("\n"),
     groups: opensGroup
       ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`
       : "",

@@ -16,18 +16,23 @@ export const buildArguments = ({ source, content, destination, cache }: Folders)
   ...["--destination", destination, "--cacheDir", cache],
 ];
 
-/** Prints which folders are the content. Hugo 0.111 makes the folder to publish in even here; the source is read-only. */
-export const mountsCommand = (program: string, { source, destination, cache }: Folders): readonly string[] => [
-  ...["/usr/bin/env", `HUGO_PUBLISHDIR=${destination}`, `HUGO_CACHEDIR=${cache}`],
-  ...[program, "config", "mounts", "--source", source],
-];
+/** Prints which folders of the site in the working folder are the content; and its pages, as CSV. */
+export const look = { folders: "config mounts", pages: "list all" } as const;
 
 /** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
 const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
 
-export const environment = (cache: string, { exec, http }: Pick<SiteHook["site"]["hugo"], "exec" | "http">) => ({
+/** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
+export const environment = (
+  { content, destination, cache }: Omit<Folders, "source">,
+  { exec, http }: Pick<SiteHook["site"]["hugo"], "exec" | "http">,
+) => ({
+  HUGO_CACHEDIR: cache,
+  ...(content !== undefined && { HUGO_CONTENTDIR: content }),
   HUGO_ENABLEGITINFO: "false",
   HUGO_ENVIRONMENT: "production",
+  HUGO_NOBUILDLOCK: "true",
+  HUGO_PUBLISHDIR: destination,
   HUGO_RESOURCEDIR: `${cache}/resources`,
   HUGO_SECURITY_EXEC_ALLOW: policy(exec),
   HUGO_SECURITY_HTTP_URLS: policy(http),

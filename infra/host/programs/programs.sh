@@ -11,6 +11,8 @@ install_programs() {
   # shellcheck disable=SC2086
   set -- $programs
   while [ $# -gt 0 ]; do
+    # An apply that was killed leaves it.
+    rm -f "$(former_of "$1")"
     if [ "$(sum_of "$1")" != "$2" ]; then
       echo "$2  $incoming/$2.cjs" | sha256sum -c --status - || {
         say "$incoming/$2.cjs is missing or has another hash. Run \`npx pulumi up\` again, which sends it."
@@ -20,6 +22,7 @@ install_programs() {
       cp -p "$1" "$(former_of "$1")" 2>/dev/null || : >"$(former_of "$1")"
       mv "$incoming/$2.cjs" "$1.new"
       replace "$1"
+      # shellcheck disable=SC2034 # the receiver's layer reads it
       new_program=yes
     fi
     chown root:root "$1"

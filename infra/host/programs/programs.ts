@@ -46,12 +46,14 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
   return Object.fromEntries(built);
 }
 
+export const programFact = (program: Program): string => `${paths[program]} is`;
+
 /** The parts of a layer that installs these programs. */
 export function programsOf(names: readonly Program[], made: ProgramHashes) {
-  const programs = names.map((name) => ({ path: paths[name], sha256: made[name]?.sha256 ?? "" }));
+  const programs = names.map((name) => ({ name, path: paths[name], sha256: made[name]?.sha256 ?? "" }));
   const values = { programs: programs.flatMap(({ path, sha256 }) => [path, sha256]), incoming: paths.incoming };
-  const facts = programs.map(({ path, sha256 }) => ({
-    name: `${path} is`,
+  const facts = programs.map(({ name, path, sha256 }) => ({
+    name: programFact(name),
     read: `sum_of ${path}; modes ${path}`,
     want: `${sha256}\n${path} 644 root:root`,
   }));

@@ -10,7 +10,8 @@ import { failed, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { beginOfBuild, endOfFolders, mostPrinted, statsName } from "./content.ts";
 import { watchDisk } from "./disk-watch.ts";
-import { reasonOf } from "./hugo.ts";
+import { folderAdvice, reasonOf, warningsOf } from "./hugo.ts";
+import { pointerWarnings } from "./pointers.ts";
 
 type Build = UnitEnd & { readonly output: string; readonly printed: string };
 
@@ -22,8 +23,8 @@ const soon = 10; // milliseconds between two looks for the result, which root wr
 const mostFirst = mostPrinted + 200;
 const firstLine = new RegExp(`^${beginOfBuild}([0-9a-f]{32})\n`);
 
-/** Builds into an empty `out`. Returns what the unit printed of the content's folders. Throws Setback. */
-export async function build(settings: BuilderSettings, places: Places): Promise<string> {
+/** Builds `files` into an empty `out`. Returns what the unit printed of the folders. Adds to `warnings`. Throws Setback. */
+export async function build(settings: BuilderSettings, places: Places, files: readonly string[], warnings: string[]) {
   const { generator, limits } = settings;
   // A former build that still runs keeps writing into the former folder, which is removed.
   setAside(places);
@@ -38,7 +39,10 @@ export async function build(settings: BuilderSettings, places: Places): Promise<
   });
   const built = await bySocket(settings, () => over !== undefined).finally(unwatch);
   if (over) throw over;
-  if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits));
+  warnings.push(...warningsOf(built.output), ...pointerWarnings(places.clone, files, built.printed, settings));
+  const advice = folderAdvice(files, settings.folder);
+  if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits) + advice);
+  if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
   return built.printed;
 }
 

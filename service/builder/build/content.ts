@@ -1,11 +1,11 @@
-/** The folders that Hugo mounts as content, as its unit prints them. A repository may lie about its own pushes only. */
+/** What Hugo finds of the content, as its unit prints it: folders and pages. A repository may lie about its own only. */
 import { posix } from "node:path";
 import * as v from "valibot";
 import { absolute } from "../../shapes.ts";
 import type { From, Manifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 
-type Given = Pick<BuilderSettings, "content" | "folder">;
+export type Given = Pick<BuilderSettings, "content" | "folder">;
 
 /** The generator's unit prints this and 32 hex digits, which build it is, in its first line; the other after the folders. */
 export const beginOfBuild = "pushgate-generator build=";
@@ -18,11 +18,25 @@ export const statsName = "hugo_stats.json";
 export const mostPrinted = 64 << 10;
 const mostFolders = 50;
 
+const never = "0001-01-01T00:00:00Z"; // of a page that does not expire
+
+/**
+ * Pages that are no drafts, neither expired nor to come, by their addresses: Hugo gives none to a page that it does not
+ * render, and another ending to one that is not HTML. The line ends: …,date,expiryDate,publishDate,draft,permalink.
+ */
+export function pagesListed(csv: string, now = Date.now()): number {
+  const lines = csv.matchAll(/,([^,\n]+),([^,\n]+),false,([^,\n]*(?:\/|\.html?))(?=[,\n])/g);
+  const current = [...lines].filter(
+    ([, expiry = "", begin = ""]) => Date.parse(begin) <= now && (expiry === never || Date.parse(expiry) > now),
+  );
+  return new Set(current.map(([, , , address]) => address)).size;
+}
+
 const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];
 
 /** `printed`: JSON of each module, the site itself first, and other lines between them. Relative to the clone. */
-export function contentFolders(printed: string, given: Given): string[] {
-  const modules = (printed.slice(0, mostPrinted).match(/^\{$.*?^\}$/gms) ?? []).flatMap(parsed);
+export function contentFolders(printed: string, given: Given, kind = /^\/?content(\/|$)/): string[] {
+  const modules = (printed.slice(0, mostPrinted).match(/^\{$.*?^\}$/gms) ?? []).flatMap((text) => parsed(text, kind));
   const [site] = modules;
   if (site === undefined) return usual(given);
   // The clone, as Hugo's unit sees it.
@@ -37,10 +51,10 @@ const path = v.fallback(v.string(), "");
 const mounts = v.array(v.object({ source: path, target: path }));
 const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
 
-function parsed(text: string): v.InferOutput<typeof moduleShape>[] {
+function parsed(text: string, kind: RegExp): v.InferOutput<typeof moduleShape>[] {
   try {
     const { dir, mounts } = v.parse(moduleShape, JSON.parse(text));
-    return [{ dir, mounts: mounts.filter(({ target }) => /^\/?content(\/|$)/.test(target)) }];
+    return [{ dir, mounts: mounts.filter(({ target }) => kind.test(target)) }];
   } catch {
     return [];
   }

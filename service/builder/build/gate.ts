@@ -5,11 +5,10 @@ import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
 
-/** `former`: the pages of the published release. `leftOut`: links. Returns everything that was built. Throws Setback. */
-export function gate(out: string, settings: BuilderSettings, former: number | null, leftOut: readonly string[]) {
+/** `former`: the pages of the published release; `content`: those to compare with else. Returns all files. Throws Setback. */
+export function gate(out: string, settings: BuilderSettings, former: number | null, content: number, hint: string) {
   const { limits, folders } = settings;
   const { found, sizes } = lookAt(out);
-  const hint = leftOut.length > 0 ? ` These links were left out: ${listed(leftOut)}.` : "";
   if (found.links.length > 0)
     throw rejected(`Hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`);
   if (found.others.length > 0)
@@ -26,11 +25,15 @@ export function gate(out: string, settings: BuilderSettings, former: number | nu
         "there, or the files.",
     );
   const pages = pagesOf(found.files);
-  const least = Math.ceil(((former ?? 0) * limits.pagesPercent) / 100);
+  const least = Math.ceil(((former ?? content) * limits.pagesPercent) / 100);
+  const than =
+    former === null
+      ? `the content has ${content} that are no drafts. Add the missing layouts; if these pages need none`
+      : `the published release has ${former}. Check the content; if the pages were removed on purpose`;
   if (pages < least)
     throw rejected(
-      `only ${pages} pages were built and the published release has ${former}. Check the content; if the pages ` +
-        `were removed on purpose, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`,
+      `only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent ` +
+        `(${limits.pagesPercent}).${hint}`,
     );
   const bytes = sizes.reduce((sum, size) => sum + onDisk(size), 0);
   if (bytes > limits.releaseBytes)

@@ -1,6 +1,6 @@
-/** What Hugo's exit and output say of a failed build. Pure. */
+/** What Hugo's exit, its output and the names of the files say of a build. Pure. */
 import { printable } from "../../printable.ts";
-import { diskFull } from "../run/setback.ts";
+import { diskFull, listed } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { beginOfBuild } from "./content.ts";
 
@@ -9,6 +9,46 @@ type Build = UnitEnd & { readonly output: string };
 /** A lack of processes in the words of Go, of a C library, and of the shells and Node that start a site's tools. */
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
+
+/** What an error of Hugo, or a warning before it, means here. The first row that matches counts. */
+const causes: readonly (readonly [RegExp, string])[] = [
+  [
+    /access denied: "go" is not whitelisted/,
+    "the site imports Hugo modules, which a build does not download. Run hugo mod vendor, and commit _vendor.",
+  ],
+  [
+    /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
+    "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.",
+  ],
+  [
+    /Module "[^"\n]+" is not compatible with this Hugo version[^;\n]*/,
+    "$&. Install the Hugo that it needs, and set hooks[].site.hugo.path.",
+  ],
+];
+
+function causeOf(output: string, said: string): string | undefined {
+  const [pattern, text = ""] = causes.find(([pattern]) => pattern.test(output)) ?? [];
+  return pattern && `${printable(pattern.exec(output)![0].replace(pattern, text), 400)} (Hugo: ${said})`;
+}
+
+const mostWarnings = 5;
+
+/** What Hugo warns of, each once. */
+export function warningsOf(output: string): string[] {
+  const all = new Set([...output.matchAll(/^WARN +(?:\d{4}\/\d\d\/\d\d [\d:]{8} )?(.+)/gm)].map(([, text]) => text!));
+  const shown = [...all].slice(0, mostWarnings).map((text) => `Hugo: ${printable(text, 300)}`);
+  return all.size > mostWarnings ? [...shown, `Hugo: ${all.size - mostWarnings} more warnings`] : shown;
+}
+
+/** For a build that went wrong: where Hugo's configuration is, if the site's folder has none; else "". */
+export function folderAdvice(files: readonly string[], folder = ""): string {
+  const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|ya?ml|json)$/;
+  const own = files.filter((path) => !/(^|\/)(themes|_vendor|node_modules|\.[^/]+)\//.test(path));
+  const folders = new Set(own.flatMap((path) => configured.exec(path)?.slice(1) ?? []).map((at = "") => at));
+  if (folders.size === 0 || folders.has(folder)) return "";
+  const found = listed([...folders].map((at) => at || "the top folder"));
+  return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;
+}
 
 export function reasonOf({ result, code, status, output }: Build, limits: BuilderSettings["limits"]): string {
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
@@ -37,7 +77,7 @@ export function reasonOf({ result, code, status, output }: Build, limits: Builde
         return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
       // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
-      return `${templateOf(output) ?? "Hugo failed"}: ${said}`;
+      return causeOf(output, said) ?? `${templateOf(output) ?? "Hugo failed"}: ${said}`;
     default:
       return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-generator-*'. Its output: ${said}`;
   }

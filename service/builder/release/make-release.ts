@@ -12,12 +12,12 @@ import { hashOf, linkOrCopy } from "./link-or-copy.ts";
 import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
-type Source = Pick<Manifest, "from" | "commit">;
+type Source = Pick<Manifest, "from" | "commit"> & { readonly warnings: string[] };
 
 type Draft = Readonly<{ places: Places; release: string; folder: string; files: Map<string, ReleaseFile> }>;
 
-/** Makes a release of the generator's output: on the disk, and not yet published. Adds to `warnings`. */
-export async function makeRelease({ assets }: Rules, places: Places, source: Source, found: Tree, warnings: string[]) {
+/** Makes a release of the generator's output: on the disk, and not yet published. Adds to the warnings. */
+export async function makeRelease({ assets }: Rules, places: Places, source: Source, found: Tree) {
   const release = nextId(places, source.commit);
   const folder = places.release(release);
   const draftOf: Draft = { places, release, folder, files: new Map() };
@@ -25,7 +25,8 @@ export async function makeRelease({ assets }: Rules, places: Places, source: Sou
     mkdirSync(folder);
     addBuilt(draftOf, found);
     const changed = carryAssets(draftOf, assets);
-    if (changed.length > 0) warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
+    if (changed.length > 0)
+      source.warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
     const manifest = draft(places, { release, ...source, at, pages: pagesOf(found.files), files: draftOf.files });

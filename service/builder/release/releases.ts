@@ -19,6 +19,7 @@ export type Manifest = {
   readonly at: string;
   readonly pages: number;
   readonly from: From;
+  readonly warnings?: readonly string[]; // a former version of the builder wrote none
   readonly bytes: number;
   readonly files: ReadonlyMap<string, ReleaseFile>;
 };

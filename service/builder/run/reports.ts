@@ -33,7 +33,7 @@ export function reportBegin(given: Given, commit: string, run: Run): void {
 }
 
 export function reportResult(given: Given, run: Run, turn: Turn): void {
-  const { result, reason, commit } = run.last;
+  const { result, reason, commit, warnings } = run.last;
   attempt(given, run, () => {
     const last = reported(given.places);
     const isOpen = last?.state === "pending";
@@ -43,8 +43,10 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
     if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
       const good = isGood(run.last);
       const state = good ? "success" : "failure";
-      const next: Result = { commit: built, state, reason: result === "published" ? "Published." : oneLine(reason) };
-      const isKnown = last?.commit === built && last.state === state && (good || last.reason === next.reason);
+      const count = `${warnings.length} warning${warnings.length === 1 ? "" : "s"}`;
+      const published = warnings.length === 0 ? "Published." : `Published, with ${count}: ${warnings.join("; ")}`;
+      const next: Result = { commit: built, state, reason: oneLine(result === "published" ? published : reason) };
+      const isKnown = last?.commit === built && last.state === state && last.reason === next.reason;
       if (!isKnown) set(given, next);
     }
     const { notify, folder } = given.settings.reports!;

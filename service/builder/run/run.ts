@@ -1,9 +1,10 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
 import { build } from "../build/build.ts";
-import { contentOf, fromOf, movedFrom } from "../build/content.ts";
+import { contentOf, fromOf, movedFrom, pagesListed } from "../build/content.ts";
 import { gate } from "../build/gate.ts";
+import { folderAdvice } from "../build/hugo.ts";
 import { makeRoom } from "../build/room.ts";
-import { writeWhole } from "../files.ts";
+import { beginningOf, ifThere, remove, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
 import { crypto } from "../release/link-or-copy.ts";
 import { makeRelease } from "../release/make-release.ts";
@@ -68,13 +69,17 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   if (commit === null) return;
   reportBegin(context, commit, run);
 
-  const links = await run.timed("checkout", () => checkOut(context, commit));
+  const { links, files } = await run.timed("checkout", () => checkOut(context, commit));
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
-  const printed = await run.timed("build", () => build(settings, places));
+  if (!published) remove(places.pages); // so that they are listed
+  const printed = await run.timed("build", () => build(settings, places, files, last.warnings));
   await run.timed("publish", async () => {
-    const found = gate(places.out, settings, published?.pages ?? null, links);
-    const from = fromOf(settings, printed);
-    const made = await makeRelease(settings, places, { commit, from }, found, last.warnings);
+    const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
+    const hint = leftOut + folderAdvice(files, settings.folder);
+    const content = published ? 0 : pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "");
+    const found = gate(places.out, settings, published?.pages ?? null, content, hint);
+    const source = { commit, from: fromOf(settings, printed), warnings: last.warnings };
+    const made = await makeRelease(settings, places, source, found);
     try {
       // The checkout is on the disk with the release.
       writeWhole(places.checkedOut, `${commit}\n`);

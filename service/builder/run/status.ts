@@ -23,7 +23,7 @@ export const isGood = ({ result }: Pick<Last, "result">): boolean => result === 
 
 export type Status = {
   readonly hook: string;
-  readonly deployed: Pick<Manifest, "release" | "commit" | "at"> | null;
+  readonly deployed: Pick<Manifest, "release" | "commit" | "at" | "warnings"> | null;
   readonly head: string | null;
   readonly held?: string;
   readonly last: Last;
@@ -72,6 +72,7 @@ export class Run {
 export function writeStatus(places: Places, hook: string, run: Run, failing: Failing | undefined): void {
   const { last, stay } = run;
   const published = deployed(places);
+  const { warnings = [] } = published ?? {};
   const held = heldHead(places);
   // Releases that do not stay are being removed.
   const known = releases(places)
@@ -80,7 +81,7 @@ export function writeStatus(places: Places, hook: string, run: Run, failing: Fai
   const former = readStatus(places);
   const status: Status = {
     hook,
-    deployed: published ? { release: published.release, commit: published.commit, at: published.at } : null,
+    deployed: published ? { release: published.release, commit: published.commit, at: published.at, warnings } : null,
     head: run.head ?? former?.head ?? null,
     ...(held !== null && { held }),
     last,

@@ -52,7 +52,12 @@ const causesOfSubmodule: typeof causes = [
   ],
   [
     /No url found for submodule path/,
-    ".gitmodules has no address for a submodule. Add it there, or remove the submodule.",
+    "{repository} is a repository cloned into this one, and .gitmodules has no address for it. Run git rm --cached on " +
+      "it, then git submodule add with its address.",
+  ],
+  [
+    /not our ref|but it did not contain /,
+    "{repository} lacks the commit that this repository records. Push that commit to it, or record another.",
   ],
 ];
 

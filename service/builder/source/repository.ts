@@ -19,11 +19,12 @@ const head = "refs/pushgate/head";
 /** An error of git that a broken clone may have caused. */
 export class CloneFault extends Error {}
 
-async function makeClone({ places, git, settings }: BuildContext): Promise<void> {
+async function makeClone({ places, git, settings }: BuildContext, format?: string): Promise<void> {
   if (existsSync(join(places.clone, ".git", "HEAD"))) return;
   discardClone(places);
   const half = `${places.clone}.new`;
-  const init = await git(["init", "--quiet", half], places.work);
+  const how = format === undefined ? [] : [`--object-format=${format}`];
+  const init = await git(["init", "--quiet", ...how, half], places.work);
   if (init.code !== 0) throw failed(remoteFault(init, settings) ?? `git cannot make a clone: ${lastLine(init.stderr)}`);
   // The generator's account reads the files beside .git.
   chmodSync(join(half, ".git"), 0o700);
@@ -47,15 +48,21 @@ export function removeHalfCheckout({ clone, checkedOut }: Places, objects = fals
 }
 
 /** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
-export async function fetchHead(context: BuildContext): Promise<string> {
+export async function fetchHead(context: BuildContext, format?: string): Promise<string> {
   const { settings, places, git } = context;
-  await makeClone(context);
+  await makeClone(context, format);
   // systemd starts the agent beside the builder. Its socket is there when it has the deploy key.
   const until = Date.now() + 10_000;
   while (settings.agent !== undefined && !existsSync(settings.agent) && Date.now() < until) await sleep(5);
   const refspec = `+refs/heads/${settings.branch}:${head}`;
   const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
   if (fetch.code !== 0) {
+    // git fetches only into a clone whose commits have the same kind of ids.
+    const [, server] = /^fatal: mismatched algorithms: client \w+; server (sha1|sha256)$/m.exec(fetch.stderr) ?? [];
+    if (server !== undefined && format === undefined) {
+      discardClone(places);
+      return fetchHead(context, server);
+    }
     const fault = remoteFault(fetch, settings);
     throw fault ? failed(fault) : new CloneFault(`git cannot fetch: ${lastLine(fetch.stderr)}`);
   }
@@ -104,8 +111,8 @@ export async function changes({ git }: BuildContext, from: string, to: string): 
   return { paths: diff.stdout.split("\0").filter(Boolean) };
 }
 
-/** Checks a commit out without its links, and returns their names. Rejects a commit that tracks the content. */
-export async function checkOut(context: BuildContext, commit: string): Promise<readonly string[]> {
+/** Checks a commit out without its links, and returns what it has. Rejects a commit that tracks the content. */
+export async function checkOut(context: BuildContext, commit: string) {
   const { settings, places, git } = context;
   remove(places.checkedOut);
   const read = await git(["read-tree", "--reset", "-u", commit]);
@@ -113,12 +120,18 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
     const fault = remoteFault(read, settings);
     throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
   }
-  const withSubmodules = settings.submodules && (await updateSubmodules(context));
-  const tracked = await git(["ls-files", "-z", "--stage", ...(withSubmodules ? ["--recurse-submodules"] : [])]);
-  if (tracked.code !== 0 || tracked.cut) throw new CloneFault(`git cannot list the files: ${lastLine(tracked.stderr)}`);
-  const lines = tracked.stdout.split("\0");
+  const list = async (...how: readonly string[]): Promise<string[]> => {
+    const { code, cut, stdout, stderr } = await git(["ls-files", "-z", "--stage", ...how]);
+    if (code !== 0 || cut) throw new CloneFault(`git cannot list the files: ${lastLine(stderr)}`);
+    return stdout.split("\0");
+  };
+  let lines = await list();
+  const hasSubmodules = lines.some((line) => line.startsWith("160000 "));
+  if (settings.submodules) await updateSubmodules(context, hasSubmodules);
+  if (settings.submodules && hasSubmodules) lines = await list("--recurse-submodules");
   const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
   const links = lines.filter((line) => line.startsWith("120000 ")).map(pathOf);
+  const files = lines.filter((line) => line.startsWith("100")).map(pathOf);
   // A link named content, to a writer's own folder, is left out as any other link.
   const top = join(settings.folder ?? "", "content");
   const content = lines.map(pathOf).filter((path) => isUnder(path, top) && !path.endsWith("/.gitkeep"));
@@ -130,7 +143,7 @@ export async function checkOut(context: BuildContext, commit: string): Promise<r
     );
   for (const link of links) remove(join(places.clone, link));
   if (settings.folder !== undefined) needFolder(places, settings.folder, commit, lines.map(pathOf));
-  return links;
+  return { links, files };
 }
 
 /** Root mounts it, so no link may lead there. One that the commit lacks may still be there, with the build's stats. */
@@ -160,9 +173,8 @@ export async function pruneClone({ git, places, settings: { limits } }: BuildCon
   await git(["gc", "--quiet", "--prune=now"]);
 }
 
-/** Returns whether .gitmodules names anything. git's environment and the egress table limit what its addresses reach. */
-async function updateSubmodules({ git, places, settings }: BuildContext): Promise<boolean> {
-  const isNamed = existsSync(join(places.clone, ".gitmodules"));
+/** git's environment and the egress table limit what the addresses in .gitmodules reach. */
+async function updateSubmodules({ git, places, settings }: BuildContext, hasSubmodules: boolean): Promise<void> {
   const update = [
     // Relative addresses begin at this one. The clone's own configuration has it, as a submodule's begin at its own.
     ["config", "remote.origin.url", settings.repository],
@@ -170,10 +182,9 @@ async function updateSubmodules({ git, places, settings }: BuildContext): Promis
     ["submodule", "--quiet", "update", "--init", "--recursive", "--force"],
   ];
   // A submodule that a commit removed leaves its folder.
-  const clean = isNamed || existsSync(join(places.clone, ".git/modules")) ? [["clean", "-ffdxq"]] : [];
-  for (const step of [...(isNamed ? update : []), ...clean]) {
+  const clean = hasSubmodules || existsSync(join(places.clone, ".git/modules")) ? [["clean", "-ffdxq"]] : [];
+  for (const step of [...(hasSubmodules ? update : []), ...clean]) {
     const done = await git(step);
     if (done.code !== 0) throw failed(submoduleFault(done, settings));
   }
-  return isNamed;
 }

@@ -6,7 +6,7 @@ type Texts = Readonly<Record<string, string>>;
 
 export type Api = {
   readonly base: (repository: Repository) => string; // URL
-  readonly variable: (repository: Repository) => string; // the variable of the environment with the operator's token
+  readonly variable: string; // the variable of the environment with the operator's token
   readonly authorization: (token: string) => Texts;
   readonly webhooks: WebhookApi;
   readonly status?: StatusApi; // absent where it takes no results of builds

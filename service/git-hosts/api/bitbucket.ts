@@ -5,7 +5,7 @@ import type { Repository } from "../repository.ts";
 import { type Api, type BuildResult, eventsOf, onOrOff, segments, setOrNone, textOf, withParameter } from "./api.ts";
 
 const common = {
-  variable: () => "BITBUCKET_TOKEN",
+  variable: "BITBUCKET_TOKEN",
   authorization: (token: string) => ({ authorization: `Bearer ${token}` }),
 };
 const settings = (events: string) => ({ events, active: "on", "TLS verification": "on", secret: "set" });

@@ -1,6 +1,6 @@
 /**
- * Swagger pages of Gitea and Forgejo; gogs.io/api-reference. They show no secret. A PATCH resets what it does not name; that
- * of Gogs keeps the former secret, so that a new webhook takes the former one's place there.
+ * Swagger pages of Gitea and Forgejo; gogs.io/api-reference. They show no secret, and a PATCH keeps the former one, so that
+ * a new webhook takes the former one's place.
  */
 import { listOf, objectOf } from "../payload.ts";
 import { type Api, eventsOf, onOrOff, segments, textOf, type WebhookApi, withParameter } from "./api.ts";
@@ -13,7 +13,7 @@ const family = (name: string, permission: string, webhooks: Partial<WebhookApi>)
     const prefix = segments(["", ...names.slice(0, -2)]);
     return `${origin}${prefix}/api/v1/repos/${segments(names.slice(-2))}`;
   },
-  variable: () => `${name.toUpperCase()}_TOKEN`,
+  variable: `${name.toUpperCase()}_TOKEN`,
   authorization: (token) => ({ authorization: `token ${token}` }),
   webhooks: {
     tokenPage: "Settings > Applications of an account that administers this repository only",
@@ -42,7 +42,7 @@ const family = (name: string, permission: string, webhooks: Partial<WebhookApi>)
 
 const permission = "repository: Read and Write";
 const likeGitea = (name: string): Api => ({
-  ...family(name, permission, { change: "PATCH", ping: { path: "tests", sends: "its last commit as a push" } }),
+  ...family(name, permission, { ping: { path: "tests", sends: "its last commit as a push" } }),
   status: {
     ...github.status!,
     tokenPage: "Settings > Applications of an account that may write to this repository only",

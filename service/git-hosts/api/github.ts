@@ -1,17 +1,13 @@
 /** GitHub's API: docs.github.com/en/rest. A webhook's secret reads as `********`; a PATCH without it removes it. */
-import { gitHosts } from "../index.ts";
+import { isWithin } from "../index.ts";
 import { objectOf } from "../payload.ts";
-import type { Repository } from "../repository.ts";
 import { type Api, eventsOf, onOrOff, recordedAnswer, segments, setOrNone, textOf } from "./api.ts";
 
-const isCloud = ({ host }: Repository): boolean => gitHosts.github.domains!.includes(host);
 const tokenPage = "your account's Settings > Developer settings > Fine-grained tokens, for this repository only";
 
 export const github: Api = {
-  // GitHub Enterprise Server has its API below the repository's own origin, so that no token goes elsewhere.
-  base: (repository) =>
-    `${isCloud(repository) ? "https://api.github.com" : `${repository.origin}/api/v3`}/repos/${segments(repository.names)}`,
-  variable: (repository) => (isCloud(repository) ? "GITHUB_TOKEN" : "GH_ENTERPRISE_TOKEN"),
+  base: ({ names }) => `https://api.github.com/repos/${segments(names)}`,
+  variable: "GITHUB_TOKEN",
   authorization: (token) => ({
     accept: "application/vnd.github+json",
     authorization: `Bearer ${token}`,
@@ -64,4 +60,12 @@ export const github: Api = {
     body: ({ state, reason, context, url }) => ({ state, description: reason, context, target_url: url }),
     longest: 140,
   },
+};
+
+/** GHE.com has its API at a name of its own, Enterprise Server below the repository's origin. No token goes elsewhere. */
+export const githubEnterprise: Api = {
+  ...github,
+  base: ({ host, origin, names }) =>
+    `${isWithin(host, "ghe.com") ? `https://api.${host}` : `${origin}/api/v3`}/repos/${segments(names)}`,
+  variable: "GH_ENTERPRISE_TOKEN",
 };

@@ -1,4 +1,5 @@
 /** docs.gitlab.com/api/project_webhooks. Events since 17.3, `resend` since 17.4; five resends and tests a minute. */
+import { isWithin } from "../index.ts";
 import { isMeantAsKey } from "../standard-signature.ts";
 import { type Api, headersOf, onOrOff, recordedAnswer, setOrNone, textOf } from "./api.ts";
 
@@ -15,8 +16,8 @@ const states = { pending: "running", success: "success", failure: "failed" } as 
 export const gitlab: Api = {
   // GitLab.com serves SSH under a second name.
   base: ({ host, origin, names }) =>
-    `${host === "altssh.gitlab.com" ? "https://gitlab.com" : origin}/api/v4/projects/${encodeURIComponent(names.join("/"))}`,
-  variable: () => "GITLAB_TOKEN",
+    `${isWithin(host, "gitlab.com") ? "https://gitlab.com" : origin}/api/v4/projects/${encodeURIComponent(names.join("/"))}`,
+  variable: "GITLAB_TOKEN",
   authorization: (token) => ({ "private-token": token }),
   webhooks: {
     tokenPage,

@@ -3,10 +3,10 @@ import type { GitHostName } from "../index.ts";
 import type { Api } from "./api.ts";
 import { bitbucket, bitbucketDataCenter } from "./bitbucket.ts";
 import { forgejo, gitea, gogs } from "./gitea.ts";
-import { github } from "./github.ts";
+import { github, githubEnterprise } from "./github.ts";
 import { gitlab } from "./gitlab.ts";
 
 export const apis: Readonly<Partial<Record<GitHostName, Api>>> = {
-  ...{ github, gitlab, "gitlab-self-managed": gitlab, gitea, forgejo, gogs },
+  ...{ github, "github-enterprise": githubEnterprise, gitlab, "gitlab-self-managed": gitlab, gitea, forgejo, gogs },
   ...{ bitbucket, "bitbucket-data-center": bitbucketDataCenter },
 };

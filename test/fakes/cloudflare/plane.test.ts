@@ -61,9 +61,4 @@ describe("order", () => {
     expect(events(skip)).toEqual(["skip"]);
     expect(events({ ...skip, logging: { enabled: false } })).toEqual([]);
   });
-  test("an IP Access rule that allows lets an unsigned request past every rule: why pushgate has none", () => {
-    const configuration = { target: "ip", value: delivery.source };
-    const access_rules = ["block", "whitelist"].map((mode) => ({ id: mode, notes: "", mode, configuration }));
-    expect(said(zone("pro", [rest], { access_rules }), { headers: {} })).toBe("forward");
-  });
 });

@@ -108,6 +108,7 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
 
   function ofPhase(call: Call): Reply {
     const { phase = "" } = call.params;
+    call.demand(`${permissionFor(phase)} Read`);
     return read(call, found(entryPoint(zone, phase), 10003, `could not find entrypoint ruleset in the ${phase} phase`));
   }
 

@@ -3,7 +3,10 @@
  * changed at the fake Cloudflare, and a refresh and a diff see it or not. And it is as strict: what the real one rejects,
  * fills in and sends.
  */
-import { readFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { example, stackConfig } from "../../fixtures.ts";
@@ -51,20 +54,49 @@ beforeEach(async () => {
 });
 afterAll(() => api?.close());
 
-/** Creates the object, changes the live one, and returns what a refresh and a diff then find changed. */
-async function afterwards(type: string, change: (zone: ZoneState) => unknown, given = inputs[type]!) {
-  const kind = resource(kindOf(type));
+/** Creates the object. */
+async function made(type: string, given = inputs[type]!) {
   if (type === "AuthenticatedOriginPulls") {
     const certificate = inputs.AuthenticatedOriginPullsHostnameCertificate!;
     const { id } = await resource(kindOf("AuthenticatedOriginPullsHostnameCertificate")).create(certificate, context);
     given = { ...given, configs: [{ hostname, certId: id, enabled: true }] };
   }
-  const made = await kind.create(given, context);
+  return { given, ...(await resource(kindOf(type)).create(given, context)) };
+}
+
+/** Creates the object, changes the live one, and returns what a refresh and a diff then find changed. */
+async function afterwards(type: string, change: (zone: ZoneState) => unknown, wanted?: Props) {
+  const kind = resource(kindOf(type));
+  const { given, id, outputs } = await made(type, wanted);
   await change(api.zone);
-  const live = await kind.read!(made.id, { inputs: given, outputs: made.outputs });
+  const live = await kind.read!(id, { inputs: given, outputs });
   const { changed } = await kind.diff({ inputs: live!.inputs, outputs: live!.outputs }, given, context);
   return changed;
 }
+
+test("each output of a creation, a refresh and an update has its name and its type in the provider's schema", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-types-"));
+  symlinkSync(new URL("../../../node_modules", import.meta.url), join(folder, "node_modules"));
+  for (const token of Object.keys(kinds)) {
+    const [, module = "", type = ""] = /\/(\w+):(\w+)$/.exec(token)!;
+    const kind = resource(kindOf(type));
+    const { given, id, outputs } = await made(type);
+    const all = [outputs, (await kind.read!(id, { inputs: given, outputs }))?.outputs];
+    if (kindOf(type).update) all.push(await kind.update!(id, { inputs: given, outputs }, given, context));
+    const text = `import type * as pulumi from "@pulumi/pulumi";
+import type { ${type} } from "@pulumi/cloudflare/${module}.js";
+type Some<T> = T extends (infer U)[] ? Some<U>[] : T extends object ? { [K in keyof T]?: Some<T[K]> } : T;
+type Outputs<T> = { [K in keyof T]?: T[K] extends pulumi.Output<infer V> ? Some<V> : never };
+${all.map((one, i) => `export const is${i}: Outputs<${type}> = ${JSON.stringify(one, null, 1)};`).join("\n")}`;
+    writeFileSync(join(folder, `${type}.ts`), text);
+  }
+  const tsc = new URL("../../../node_modules/.bin/tsc", import.meta.url).pathname;
+  const flags = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--types", "node"];
+  const files = readdirSync(folder).filter((file) => file.endsWith(".ts"));
+  const { stdout } = spawnSync(tsc, [...flags, ...files], { cwd: folder, encoding: "utf8" });
+  rmSync(folder, { recursive: true });
+  expect(stdout).toBe("");
+});
 
 /** The live object of each kind. */
 const live: Readonly<Record<string, (zone: ZoneState) => object>> = {

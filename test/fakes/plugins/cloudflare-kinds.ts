@@ -7,7 +7,7 @@ import { call } from "./cloudflare-api.ts";
 import type { Kind } from "./cloudflare-resource.ts";
 import type { Props } from "./provider.ts";
 
-export const object = async (answer: Promise<unknown>): Promise<Props> => (await answer) as Props;
+const object = async (answer: Promise<unknown>): Promise<Props> => (await answer) as Props;
 const without = (props: Props, ...keys: string[]): Props =>
   Object.fromEntries(Object.entries(props).filter(([key]) => !keys.includes(key)));
 
@@ -17,14 +17,24 @@ const asSent = (inputs: Props): Props => ({
   rules: ((inputs.rules ?? []) as Props[]).map((rule) => ({ description: "", actionParameters: {}, ...rule })),
 });
 
+/** The provider has a record's `meta` as text, and not what a rule has of its history. */
+const record = async (answer: Promise<unknown>): Promise<Props> => {
+  const { meta, ...rest } = await object(answer);
+  return { ...rest, meta: JSON.stringify(meta) };
+};
+const ruleset = async (answer: Promise<unknown>): Promise<Props> => {
+  const { rules, ...rest } = await object(answer);
+  return { ...rest, rules: (rules as Props[]).map((rule) => without(rule, "version", "lastUpdated", "categories")) };
+};
+
 const zonePath = (kind: string) => (props: Props) => `zones/${props.zoneId}/${kind}`;
 const records = zonePath("dns_records");
-export const rulesets = zonePath("rulesets");
-export const bots = zonePath("bot_management");
-export const pulls = zonePath("origin_tls_client_auth/hostnames");
+const rulesets = zonePath("rulesets");
+const bots = zonePath("bot_management");
+const pulls = zonePath("origin_tls_client_auth/hostnames");
 
 /** Those that a zone on the free plan has. */
-export const botFields = ["aiBotsProtection", "enableJs", "fightMode", "isRobotsTxtManaged"];
+const botFields = ["aiBotsProtection", "enableJs", "fightMode", "isRobotsTxtManaged"];
 const putBots = (inputs: Props) => object(call("PUT", bots(inputs), without(inputs, "zoneId")));
 
 /** The API has a list, the provider one hostname. The provider copies each field but the configuration. */
@@ -52,9 +62,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
     replaces: ["zoneId", "type"],
     importId: /^(?<zoneId>[^/]+)\/(?<id>[^/]+)$/,
     id: ({ id }) => String(id),
-    create: (inputs) => object(call("POST", records(inputs), without(inputs, "zoneId"))),
-    read: (id, known) => object(call("GET", `${records(known)}/${id}`)),
-    update: (id, inputs) => object(call("PUT", `${records(inputs)}/${id}`, without(inputs, "zoneId"))),
+    create: (inputs) => record(call("POST", records(inputs), without(inputs, "zoneId"))),
+    read: (id, known) => record(call("GET", `${records(known)}/${id}`)),
+    update: (id, inputs) => record(call("PUT", `${records(inputs)}/${id}`, without(inputs, "zoneId"))),
     delete: async (id, outputs) => void (await call("DELETE", `${records(outputs)}/${id}`)),
   },
   "cloudflare:index/ruleset:Ruleset": {
@@ -64,9 +74,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
     replaces: ["zoneId", "kind", "name", "phase"],
     importId: /^zones\/(?<zoneId>[^/]+)\/(?<id>[0-9a-f]{32})$/,
     id: ({ id }) => String(id),
-    create: (inputs) => object(call("POST", rulesets(inputs), asSent(inputs))),
-    read: (id, known) => object(call("GET", `${rulesets(known)}/${id}`)),
-    update: (id, inputs) => object(call("PUT", `${rulesets(inputs)}/${id}`, asSent(inputs))),
+    create: (inputs) => ruleset(call("POST", rulesets(inputs), asSent(inputs))),
+    read: (id, known) => ruleset(call("GET", `${rulesets(known)}/${id}`)),
+    update: (id, inputs) => ruleset(call("PUT", `${rulesets(inputs)}/${id}`, asSent(inputs))),
     delete: async (id, outputs) => void (await call("DELETE", `${rulesets(outputs)}/${id}`)),
   },
   "cloudflare:index/botManagement:BotManagement": {

@@ -30,7 +30,7 @@ export type Kind = {
 };
 
 /** Fields that the API fills in if the program leaves them out. */
-const filledIn = new Set(["id", "ref", "version", "lastUpdated", "categories"]);
+const filledIn = new Set(["id", "ref", "version", "lastUpdated"]);
 
 const empty = (value: unknown): boolean =>
   value === null ||

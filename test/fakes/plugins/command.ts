@@ -90,5 +90,4 @@ const Command: Resource = {
 export const port = await serveProvider({
   version: "1.2.1",
   resources: { "command:local:Command": Command },
-  functions: {},
 });

@@ -43,7 +43,6 @@ export type Provider = {
   readonly version: string;
   configure?(config: Props): void;
   readonly resources: { readonly [token: string]: Resource };
-  readonly functions: { readonly [token: string]: (args: Props) => Promise<Props> };
 };
 
 /** The key that marks a wrapped value, and its value for a secret. Configuration always arrives wrapped. */
@@ -118,12 +117,11 @@ export async function serveProvider(provider: Provider): Promise<number> {
       response.setSupportspreview(true);
       return response;
     }),
+    // A real provider reports a failed function as an error of the stack, whatever the program does with it.
     invoke: answering(async (request: InstanceType<typeof messages.InvokeRequest>) => {
-      const run = provider.functions[request.getTok()];
-      if (!run) throw new Error(`the fake plugin has no function ${request.getTok()}. Add it in test/fakes/plugins.`);
-      const response = new messages.InvokeResponse();
-      response.setReturn(packed(await run(plain(request.getArgs()))));
-      return response;
+      const message = `pushgate calls no function of a provider, and this is ${request.getTok()}`;
+      await log()("error", message);
+      throw new Error(message);
     }),
     check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
       const response = new messages.CheckResponse();

@@ -7,11 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
-import { type Edge, startEdge } from "../../fakes/cloudflare/dataplane.ts";
+import type { Edge } from "../../fakes/cloudflare/dataplane.ts";
 import { deployedName, deployedWorld } from "../deployed.ts";
 import { nameAddress } from "../lab/lab.ts";
 import { run, until } from "../lab/process.ts";
-import { edgeBack, edgeFront, hostnameOf, originPort } from "../world.ts";
+import { edgeFront, hostnameOf, originPort, startFront } from "../world.ts";
 
 const { world, host } = await deployedWorld("canary");
 /** The fake Cloudflare at the hook hostname. It listens on 443, because the program cannot choose another port. */
@@ -20,14 +20,7 @@ let edge: Edge;
 beforeAll(async () => {
   const trusted = join(mkdtempSync(join(tmpdir(), "pushgate-trusted-")), "edge.pem");
   world.stack.env.NODE_EXTRA_CA_CERTS = trusted;
-  edge = await startEdge({
-    zone: world.api.zone,
-    originAuthorities: [world.api.authority.certificate],
-    listen: [{ host: edgeFront.v4, port: 443 }],
-    edgeSource: edgeBack,
-    // Longer than a busy host takes for a handshake, which would be a 525.
-    connectTimeout: 5_000,
-  });
+  edge = await startFront(world.api, 443);
   writeFileSync(trusted, edge.certificate);
   nameAddress(edgeFront.v4, hostnameOf(host));
   world.stack.configure({ "pushgate:edge": { plan: "pro", canary: true } });

@@ -104,6 +104,10 @@ async function setUp(): Promise<void> {
   mkdirSync(join(labFolder, "hosts"), { recursive: true });
   // OpenSSH finds its folder by the passwd entry, not by $HOME, so the lab mounts an empty folder over it.
   await run("mount", ["-t", "tmpfs", "-o", "mode=700", "tmpfs", sshFolder()]);
+  // Hosts of two labs have the same addresses, so that a connection of one lab must not serve the other.
+  const sockets = `/tmp/pushgate-${process.getuid!()}`;
+  mkdirSync(sockets, { recursive: true, mode: 0o700 });
+  await run("mount", ["-t", "tmpfs", "-o", "mode=700", "tmpfs", sockets]);
   await writeOperator();
   const names = join(labFolder, "names");
   writeFileSync(names, "127.0.0.1 localhost\n::1 localhost\n");

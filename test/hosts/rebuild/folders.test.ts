@@ -113,7 +113,7 @@ describe("a build", () => {
     await host.writeFile("/usr/local/bin/slow-hugo", '#!/bin/sh\n/usr/bin/hugo "$@" && sleep 3\n', "0755");
     const slow = alone.replace(
       "ExecStart=/usr/bin/hugo",
-      "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-docs /usr/local/bin/slow-hugo",
+      "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-docs /cache/pages.csv /usr/local/bin/slow-hugo",
     );
     const sleeps = async () => (await host.read(`pgrep -u ${generatorUser("docs")} -x sleep || :`)) !== "" || undefined;
     await withDropIn(host, generator, slow, async () => {
@@ -133,7 +133,7 @@ const shell = async (stdin: string) => (await host.inside("LC_ALL=C sh -s", { st
 const settingsWith = (site: object) => {
   const own = { webRoot: "/srv/www/site", content, ...site };
   const repository = rebuild.git.url("example/site");
-  return settingsOf(host, [{ name: "site", gitHost: "github", repository, branch: "main", site: own }]);
+  return settingsOf(host, [{ name: "site", gitHost: "github-enterprise", repository, branch: "main", site: own }]);
 };
 
 test("preview names each folder that is not fit, as root, Hugo and nginx find it", async () => {

@@ -38,11 +38,15 @@ test("up moves a site into a folder of its repository, without the units of a co
   rebuild.configure("docs", { notify: "https://git.example.net/hooks/builds" });
   const { token, key } = rebuild.git.status;
   await rebuild.world.stack.setSecrets({ "pushgate:secrets": { docs: { status: token, notify: key } } });
+  // Hugo lists the pages where this file is not there, as for a first release.
+  const pages = `${paths.sites}/site/work/cache/pages.csv`;
+  expect(await host.read(`cat ${pages} && rm ${pages}`)).toMatch(/^\/content\/.*,https:\/\/www\.example\.org\//m);
   await rebuild.up();
   expect(await host.read(`ls -d ${paths.units}/${units.content("site")}.d 2>/dev/null || :`)).toBe("");
   await timersEnd(host);
   await rebuild.request("tick");
   await published(host, commit, { timeout: 60_000 });
+  expect(await host.read(`cat ${pages}`)).toContain("texts/posts/first.md,");
   const { body } = await rebuild.visit();
   for (const words of ["layout-in-folder", "theme-of-a-submodule", "/posts/first/"]) expect(body).toContain(words);
 });
@@ -237,7 +241,7 @@ describe("metrics", () => {
     await host.inside("systemctl daemon-reload");
     await close();
     await scrape();
-    expect(await deliveries()).toContain("pushgate-receiver-github.socket");
+    expect(await deliveries()).toContain("pushgate-receiver-site.socket");
     await host.writeFile(unit, whole);
     await host.inside("systemctl daemon-reload");
   });

@@ -79,7 +79,8 @@ export type Sites = Record<HookName, Readonly<Record<string, unknown>> | undefin
 const hooksOf = (git: GitServer, { site, docs }: Sites) => [
   {
     name: "site",
-    gitHost: "github",
+    gitHost: "github-enterprise",
+    sources: [`${actors.github.v4[0]}/32`],
     repository: git.url("example/site"),
     branch: "main",
     ...(site && { site }),

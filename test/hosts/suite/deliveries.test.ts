@@ -4,7 +4,7 @@
  */
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { nginxLogs } from "../../../infra/host/paths.ts";
-import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
+import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { deliveryOf, senders } from "../../fakes/senders.ts";
 import { deployedWorld } from "../deployed.ts";
@@ -29,7 +29,8 @@ beforeAll(async () => {
   world.stack.configure({
     "pushgate:limits": { bodyBytes: longest },
     "pushgate:hooks": gitHostNames.map((gitHost) => ({
-      ...{ name: gitHost, gitHost, repository: "https://git.example.net/example/site.git", branch: "main" },
+      ...{ name: gitHost, gitHost, branch: "main" },
+      repository: `https://${gitHosts[gitHost].domain ?? "git.example.net"}/example/site.git`,
       ...(sourceOf(gitHost) === gitServers.v4[0] && { sources: [gitServers.v4[0]] }),
     })),
     "pushgate:secrets": undefined,
@@ -50,7 +51,7 @@ async function toNginx(sent: Delivery): Promise<string> {
   return `${status} ${servedBy}`;
 }
 
-// All hooks have the same repository and branch.
+// All hooks have the same branch.
 test.each(gitHostNames)("a push of %s is accepted for its hook alone, from its ranges alone", async (gitHost) => {
   const path = `/webhook/${gitHost}`;
   const sent = deliveryOf(gitHost, { host: hostnameOf(host), path, source: sourceOf(gitHost) });

@@ -36,7 +36,7 @@ const all = stages.flatMap(({ rows }) => rows);
 beforeAll(async () => {
   // The zone challenges bots, as in the incident.
   await fault.bots("managed_challenge").make(world, host);
-  await addOtherSite(host, matrix.receiverPort);
+  await addOtherSite(host, await matrix.receiverPort(host));
   await fault.noGuard.make(world, host);
   // Cloudflare trusts the authority of the second impostor's certificate, but the certificate is for another name.
   const stolen = await world.api.authority.issue("example.net", ["example.net"]);

@@ -81,8 +81,8 @@ const hosts = () => {
   const entry = (host: Host, name: string, change: Record<string, unknown>) => {
     last += 1;
     // For DNS only: ssh goes to the host all the same.
-    const address = host.address.replace(/\d+$/, String(last));
-    return hostEntry(host, { name, hostname: hostnameOf({ name }), address, ...change });
+    const at = { address: host.address.replace(/\d+$/, String(last)), address6: `2001:db8:113::${last}` };
+    return hostEntry(host, { name, hostname: hostnameOf({ name }), ...at, ...change });
   };
   return [
     entry(fit, "process", { ssh: "root@fit", originPort: ports.process }),

@@ -1,7 +1,7 @@
 /** Applies that do not finish: stopped at the time limit, killed at each step, on a full disk. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
@@ -37,23 +37,6 @@ describe("an interrupted apply", () => {
     expect(verdict).toMatchObject({ inSync: false, drift: ["no stamp: the last apply did not finish"] });
     expect(host.apply(layer, verdict.stamp).status).toBe(0);
     expect(asDeclared(host, after, true, [])).toBe(true);
-  });
-
-  test("without the early removal of the former stamp, preview misses the killed apply", () => {
-    using host = copiedHost();
-    const removal = 'rm -rf -- "$state/stamps/$layer" && printf';
-    expect(killed(host)).toContain(removal);
-    host.run(killed(host).replace(removal, "printf"));
-    expect(reconcile(unobserved(host), host.see(unobserved(host))).inSync).toBe(true);
-    expect(asDeclared(host, after, true, [])).toBe(false);
-  });
-
-  test("without the list of pending changes, the daemon does not load the files of the killed apply", () => {
-    using host = copiedHost();
-    host.run(killed(host));
-    rmSync(join(host.state, "pending/daemon"));
-    expect(host.apply(unobserved(host), next).status).toBe(0);
-    expect(asDeclared(host, after, true, [])).toBe(false);
   });
 
   test("a list of temporary files that was cut short removes nothing else, and would, without a look at the names", () => {

@@ -1,4 +1,4 @@
-/** The walk of reconcile.test.ts, ten times as long. */
+/** Random walks over a host. `npm run soak` has longer ones. */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { actions, nothingWalked, walk } from "./reconcile-walk.ts";

@@ -1,11 +1,9 @@
-/** reconcile for each kind of drift and change, the diff of a preview, and random walks over a host. */
-import * as fc from "fast-check";
+/** reconcile for each kind of drift and change, and the diff of a preview. reconcile.slow.test.ts has walks over a host. */
 import { describe, expect, test } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
 import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { actions, nothingWalked, walk } from "./reconcile-walk.ts";
 
 const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
 const fact = { name: "unit x", read: "systemctl is-active x", want: "active" };
@@ -217,13 +215,4 @@ describe("unified", () => {
     expect(shown.slice(0, 40).every((line) => line.startsWith("-"))).toBe(true);
     expect(shown.slice(40)).toEqual(["  … 65498 more lines"]);
   });
-});
-
-// reconcile.slow.test.ts walks ten times as long.
-test("reconcile misses no drift, and converges, in random manual changes, program changes and kills", async () => {
-  const walked = nothingWalked();
-  await fc.assert(
-    fc.property(actions(30), (steps) => walk(steps, walked)),
-    { seed: 20_261_121, numRuns: 1 },
-  );
 });

@@ -68,10 +68,10 @@ describe("an answer that is not whole is rejected, and quoted in part", () => {
   const rejected = (stdout: string) => () => parseProbe(stdout, []);
 
   test.each([
-    ["", "it is empty. If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands."],
+    ["", "it is empty"],
     // At most 200 characters, and no terminal control.
-    ["\u001b[2JWelcome!\n{}", "it begins: ?[2JWelcome!?{}. If a login shell"],
-    ["x".repeat(300), `it begins: ${"x".repeat(200)}. If`],
+    ["\u001b[2JWelcome!\n{}", "it begins: ?[2JWelcome!?{}"],
+    ["x".repeat(300), `it begins: ${"x".repeat(200)}`],
   ])("%j", (stdout, says) => {
     const unknown = "the probe's answer is not whole, so the state of this host is unknown; ";
     expect(rejected(stdout)).toThrow(unknown + says);

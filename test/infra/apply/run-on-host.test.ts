@@ -1,5 +1,5 @@
 /** runOnHost with an ssh that ends early, prints too much or does not exist. */
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -14,6 +14,9 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
+/** Its output begins with the mark, after what a login shell prints. */
+const begun = "echo Welcome; printf 'No line end.pushgate: begin\\n'";
+
 /** Longer than a pipe holds, so that a fake ssh that does not read it closes the pipe while it is written. */
 const script = "# a comment\n".repeat(100_000);
 const host = { name: "web1", ssh: "root@web1", sudo: false };
@@ -26,11 +29,11 @@ function fakeSsh(body: string, effect?: string): Promise<string> {
 }
 
 test("runOnHost sends the script on standard input, and returns its output", async () => {
-  expect(await fakeSsh("wc -l")).toMatch(/^ *100000$/);
+  expect(await fakeSsh(`${begun}; sed 1,3d | wc -l`)).toMatch(/^ *100000$/);
 });
 
 test("runOnHost succeeds if ssh ends without an error before it has read the script", async () => {
-  expect(await fakeSsh("echo done")).toBe("done");
+  expect(await fakeSsh(`${begun}; echo done`)).toBe("done");
 });
 
 test.each([
@@ -41,6 +44,8 @@ test.each([
   ],
   ["the time is over", "exit 124", /^web1: the host did not answer in time;/],
   ["the script fails and prints why", "echo 'pushgate: no builder' >&2; exit 1", /^web1: no builder$/],
+  ["the login runs no command", "echo Not available.; exit 1", /^web1: .*\n {2}ssh printed: Not available\.$/],
+  ["the login does not even fail", "echo Not available.", /^web1: .*\n {2}ssh printed: Not available\.$/],
   ["ssh is killed", "kill -9 $$", /^web1: the connection or the command failed;/],
   ["the host prints more than 16 MiB", "head -c 17000000 /dev/zero", /^web1: its answer is longer than 16 MiB/],
 ])("runOnHost throws one message with the host's name if %s", async (_, body, message) => {
@@ -51,13 +56,16 @@ test("ssh gets no variable of Pulumi or Cloudflare, which hold secrets", async (
   vi.stubEnv("PULUMI_CONFIG", "secret");
   vi.stubEnv("CLOUDFLARE_API_TOKEN", "secret");
   vi.stubEnv("SSH_AUTH_SOCK", "socket");
-  const names = (await fakeSsh("env")).split("\n").map((line) => line.replace(/=.*/, ""));
+  const names = (await fakeSsh(`${begun}; env`)).split("\n").map((line) => line.replace(/=.*/, ""));
   expect(names).toContain("SSH_AUTH_SOCK");
   expect(names).not.toContain("PULUMI_CONFIG");
   expect(names).not.toContain("CLOUDFLARE_API_TOKEN");
 });
 
 test("runOnHost reports that ssh is not installed", async () => {
+  symlinkSync("/bin/sh", join(folder, "sh"));
   vi.stubEnv("PATH", folder);
-  await expect(runOnHost(host, script, 30)).rejects.toThrow(/^ssh is not on PATH/);
+  await expect(runOnHost(host, script, 30)).rejects.toThrow(
+    /^web1: ssh is not on PATH; .*\. Install the OpenSSH client/,
+  );
 });

@@ -184,7 +184,10 @@ export const before: Files = {
   "pg-one": { text: "one\n", mode: "0644" },
   "pg.d/three": { text: "three\n", mode: "0600" },
 };
-export const after: Files = { "pg-one": { text: "1\n", mode: "0644" }, "pg.d/sub/four": { text: "4\n", mode: "0755" } };
+export const after: Files = {
+  "pg-one": { text: "1\n", mode: "0644" },
+  "pg.d/sub/four": { text: "4 #ünï新\n", mode: "0755" },
+};
 
 /** A host on which `before` is applied. */
 export function appliedHost(parent?: string): ShellHost {

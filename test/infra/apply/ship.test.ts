@@ -79,22 +79,25 @@ describe("probe", () => {
   const received = (name: string) => readFileSync(join(folder, name), "utf8");
 
   test("is one call over SSH, with the probe's text, and through sudo where the login is not root", async () => {
-    answering(`echo '${whole}'`);
+    answering(`echo Welcome; echo pushgate: begin; echo '${whole}'`);
     const report = await ship.probe(host, [layer]);
-    expect(received("argv")).toBe(`${[...sshTo(host), "exec timeout 60 sh -s"].join(" ")}\n`);
-    expect(received("stdin")).toBe(probeScript([layer]));
+    expect(received("argv")).toMatch(/^ssh .* -- root@web1.example.org exec timeout 60 sh -s\n$/);
+    expect(received("stdin")).toMatch(/^umask 022\nexport LC_ALL=C PATH=.*\necho 'pushgate: begin'\n/);
+    expect(received("stdin").split("\n").slice(3).join("\n")).toBe(probeScript([layer]));
     expect(report.layers.firewall?.stamp).toBe("0123456789ab");
     expect(report.system.uid).toEqual({ output: "0", status: 0 });
     await ship.probe({ ...host, sudo: true }, [layer]);
-    expect(received("argv")).toContain(' exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s\n');
-    expect(ship.applyCommand({ ...host, sudo: true }, 90)).toMatch(/^exec sudo -n sh -c '/);
+    expect(received("argv")).toContain(
+      ' exec env LC_ALL=C sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s\n',
+    );
+    expect(ship.applyCommand({ ...host, sudo: true }, 90)).toMatch(/^exec env LC_ALL=C sudo -n sh -c '/);
   });
 
-  test("fails with an error that names the host and the likely cause", async () => {
-    answering("echo 'Welcome to web1!'");
+  test("fails with an error that names the host", async () => {
+    answering("echo pushgate: begin; echo 'Welcome to web1!'");
     const error = await ship.probe(host, [layer]).catch((error: unknown) => error);
     expect(pulumi.RunError.isInstance(error)).toBe(true);
-    expect((error as Error).message).toMatch(/^web1: the probe's answer.*login shell/);
+    expect((error as Error).message).toMatch(/^web1: the probe's answer is not whole/);
   });
 });
 
@@ -140,7 +143,7 @@ describe("a layer with a bundle", () => {
     const [sh, option, command] = inputs.interpreter as string[];
     expect([sh, option]).toEqual(["sh", "-c"]);
     expect(command).toMatch(
-      /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| ssh .* -o 'ControlPath=\S+' .* "\$0"$/,
+      /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| sh -c '[^']*exec ssh [^']*' ssh -- root@web1.example.org "\$0"$/,
     );
     expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, [bundle, another]));
     expect(inputs.stdin).toBe(applyScript(layer, "0123456789ab"));

@@ -1,15 +1,51 @@
 /** The command that reaches a host, and the one message for a host that it does not reach. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { sshTo, unreachable } from "../../../infra/apply/ssh.ts";
+import { sshLine, sshTo, unreachable } from "../../../infra/apply/ssh.ts";
+import { sshFault } from "../../../infra/config/forms.ts";
 
 const host = { name: "web1", ssh: "deploy@web1.example.org" };
 
-test("the host comes after the options, and each option is the same for every operator and host", () => {
-  expect(sshTo(host).join(" ")).toBe(
-    "ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 " +
-      "-o ServerAliveCountMax=4 -o ControlMaster=auto -o ControlPath=~/.ssh/pushgate-%C -o ControlPersist=60 " +
-      "-- deploy@web1.example.org",
+/** `$s`: the folder of ssh's socket; `$up`: the one above it. */
+test.each([
+  ["is missing", ":", true],
+  ["is missing, under umask 777", "umask 777", true],
+  ["is there", "mkdir -m 700 $s", true],
+  ["is open to others", "mkdir -m 711 $s", false],
+  ["is a link", "mkdir -m 700 $s.x; ln -s $s.x $s", false],
+  ["is a file", "touch $s; chmod 700 $s", false],
+  ["is another account's", "mkdir -m 700 $s; chown 1 $s || rmdir $s; touch $s", false],
+  ["cannot be made", "rmdir $up", false],
+])("ssh multiplexes in a folder that only this account enters: one that %s", (_, setUp, multiplexes) => {
+  const up = mkdtempSync(join(tmpdir(), "pushgate-"));
+  const [shell, option, text, ...rest] = sshTo(host);
+  const path = `${up}/pushgate-${process.getuid?.()}`;
+  const run = `up=${up} s=${path}; ${setUp}; ssh() { echo "$@"; }; ${text!.replace("/tmp/", `${up}/`).replace("exec ", "")}`;
+  const { stdout } = spawnSync(shell!, [option!, run, ...rest, "a command"], { encoding: "utf8" });
+  rmSync(up, { recursive: true, force: true });
+  expect(stdout).toBe(
+    "-o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 " +
+      `-o ControlMaster=auto -o ControlPath=${multiplexes ? `${path}/%C` : "none"} -o ControlPersist=60 ` +
+      "-- deploy@web1.example.org a command\n",
   );
+});
+
+test.each([
+  ["web1", "web1", ["web1", "22"]],
+  ["root@2001:db8::1", "root@2001:db8::1", ["root", "2001:db8::1", "22"]],
+  ["root@fe80::1%eth0", "root@fe80::1%eth0", ["root", "fe80::1%eth0", "22"]],
+  ["ssh://root@web1:2222", "-p 2222 root@web1", ["root", "web1", "2222"]],
+  ["ssh://ops@alice@web1:2222", "-p 2222 ops@alice@web1", ["ops@alice", "web1", "2222"]],
+  ["ssh://root@[2001:db8::1]", "root@2001:db8::1", ["root", "2001:db8::1", "22"]],
+  ["ssh://[fe80::1%eth0]:22", "-p 22 fe80::1%eth0", ["fe80::1%eth0", "22"]],
+])("OpenSSH connects for %s as for ssh %s", (ssh, words, parts) => {
+  expect([sshFault(ssh), sshLine({ ssh })]).toEqual([undefined, `ssh ${words}`]);
+  const { error, stdout } = spawnSync("ssh", ["-G", "-F", "none", ...sshTo({ ssh }).slice(4)], { encoding: "utf8" });
+  const read = (name: string) => new RegExp(`^${name} (.*)$`, "m").exec(stdout)?.[1];
+  if (!error) expect(["user", "hostname", "port"].slice(-parts.length).map(read)).toEqual(parts);
 });
 
 test.each([
@@ -23,8 +59,9 @@ test.each([
   ["No ED25519 host key is known for web1", "its SSH host key is unknown or has changed", "Compare its fingerprint"],
   ["sudo: a terminal is required to read the password", "sudo requires a password", "Allow that login NOPASSWD"],
   ["sudo: no askpass program specified", "sudo requires a password", "Allow that login NOPASSWD"],
-  ["sh: 1: exec: sudo: not found", "sudo is not installed or not allowed", "Log in as root, or install sudo."],
-  ["bash: sudo: command not found", "sudo is not installed or not allowed", "Log in as root, or install sudo."],
+  ["env: »sudo«: Datei oder Verzeichnis nicht gefunden", "sudo is not installed or not allowed", "Log in as root"],
+  ["sudo: sorry, you must have a tty to run sudo", "sudo requires a terminal", "Add a line `Defaults !requiretty`"],
+  ["ssh: line 8: exec: ssh: not found", "ssh is not on PATH", "Install the OpenSSH client."],
   ["deploy is not in the sudoers file.", "sudo is not installed or not allowed", "Log in as root"],
   ["Sorry, user deploy may not run sudo on web1.", "sudo is not installed or not allowed", "Log in as root"],
   ["ssh: connect to host web1 port 22: No route to host", "the host is unreachable", "Start it, and open SSH"],

@@ -30,9 +30,14 @@ const restarted = (host: string) => existsSync(hosts.at(host, "restarted"));
 
 describe("status", () => {
   test("status prints the published release and the last result of each host, and that there are no faults", async () => {
+    const { deployed, last } = status();
+    const warned = { deployed: { ...deployed!, warnings: ["R", "both"] }, last: { ...last, warnings: ["both", "L"] } };
+    hosts.add("web1", { statusJson: status(warned) });
     hosts.write("web1", "prints", "Welcome of a login shell\n");
     hosts.add("web2", { units: { "pushgate-build@site.service": "loaded inactive dead success static" } });
     hosts.write("web2", "var/spool/pushgate/site/1.json", "{}");
+    const [hook, reason] = ["site", "ignored: event System Hook is not a push.\u001b"];
+    hosts.log("web2", undefined, { hook, status: 200, reason }, Date.now() - 120_000);
     hosts.write("web2", "var/lib/pushgate-sites/site/work/taken", "delivery 2\n");
     const { code, stdout, stderr } = await hosts.run("status");
     expect([code, stderr]).toEqual([0, ""]);
@@ -42,13 +47,15 @@ describe("status", () => {
     expect(first).toMatch(/published +000003-cccccccccccc, /);
     expect(first).toMatch(/head +cccccccccccc, as published/);
     expect(first).toMatch(/last +published, .* in 1\.8 s: 3 pages changed/);
+    expect(first).toMatch(/\n +warning +R\n +warning +both\n +warning +L\n +releases /);
     expect(first).toMatch(/releases +000003-cccccccccccc {2}\S+ {2}30 pages, 14\.3 MiB {2}<- current/);
     expect(first).toMatch(/building +begun \d+ \w+ ago \(20.*\n +pending +nothing/);
     expect(second).not.toContain("building");
+    expect(second).toMatch(/delivery +200, 2 min ago \(20.*Z\): ignored: event System Hook is not a push\.\?\n/);
     expect(second).toMatch(/pending +1 delivery, 1 taken and not published yet/);
     expect(stdout).toMatch(/No faults\.\n$/);
     expect(readFileSync(hosts.at("web2", "ssh.log"), "utf8")).toBe(
-      'exec sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 30 sh -s\n',
+      'exec env LC_ALL=C sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 30 sh -s\n',
     );
     expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).not.toContain("show-secrets");
   });

@@ -38,17 +38,6 @@ test.each<[string, object, ...says: string[]]>([
   ["as many sites as a host's certificate holds", sites(199)],
   ["one more", sites(200), "hooks has 200 sites to serve, and a host's certificate holds 199"],
   ["a name that only ends in the same letters", named("myexample.org"), `${name} is "myexample.org", which is not in`],
-  ["a name for hooks", named(exampleHost.hostname), `${name} is "hooks.example.org", as is hosts[0].hostname`],
-  [
-    "one name for two sites",
-    { ...served, hooks: [served.hooks[0], { ...served.hooks[0], name: "docs" }] },
-    `hooks[1].site.hostname repeats ${name}, "www.example.org"`,
-  ],
-  [
-    "hosts with different ports",
-    beside({ originPort: 9443 }),
-    "hosts[1].originPort is 9443, and hosts[0].originPort is 8443, but Cloudflare reaches both hosts for www.example.org",
-  ],
 ])("%s", (_, settings, ...says) => {
   expect(faultsOf(settings).map((fault, i) => fault.slice(0, says[i]?.length))).toEqual(says);
 });

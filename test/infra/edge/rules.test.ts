@@ -26,6 +26,7 @@ const everything: Settings = {
   hosts: [exampleHost, second],
   hooks: [
     hookOf("github", "site", networks.githubHooks.cidrs),
+    hookOf("github-enterprise", "enterprise", ["198.51.100.8"]),
     hookOf("gitlab", "lab", networks.gitlabHooks.cidrs),
     hookOf("bitbucket", "bucket", networks.bitbucketHooks.cidrs),
     hookOf("gitea", "tea", ["198.51.100.7"]),

@@ -5,16 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  enabledAndActive,
-  file,
-  layerOf,
-  layerScript,
-  oneshotLayer,
-  program,
-  template,
-  unitFile,
-} from "../../../infra/host/kit.ts";
+import { file, layerOf, layerScript, template } from "../../../infra/host/kit.ts";
 
 /** The `base` of a layer whose folder has these files. */
 function baseWith(files: Readonly<Record<string, string>>): string {
@@ -40,33 +31,11 @@ test("a placeholder without a value, and a value without a place, are mistakes",
   expect(() => filled("text\n", { one: "1", two: "" })).toThrow("unit has no place for one, two");
 });
 
-test("a file is root's and public, a program can be run and is checked, a unit is a filled template", () => {
-  const root = { path: "/etc/x", text: "text", mode: "0644", owner: "root:root" } as const;
-  expect(file("/etc/x", "text")).toEqual(root);
-  expect(file("/etc/x", "text", { mode: "0600", check: "true" })).toEqual({ ...root, mode: "0600", check: "true" });
-  expect(program("/etc/x", "text")).toEqual({ ...root, mode: "0755", check: 'sh -n "$1"' });
-  const base = baseWith({ "a.service": "a @one@\n", "b.service": "b @one@\n" });
-  expect(unitFile(base, "a.service", { one: "1" })).toEqual(file("/etc/systemd/system/a.service", "a 1\n"));
-  expect(unitFile(base, "a.service", { one: "1" }, "b.service").text).toBe("b 1\n");
-});
-
-test("the fact of a unit is systemd's answer, whether it is enabled and active", () => {
-  expect(enabledAndActive("a.timer")).toEqual({
-    about: "a.timer",
-    name: "a.timer is",
-    read: 'echo "$(systemctl is-enabled a.timer 2>/dev/null) $(systemctl is-active a.timer)"',
-    want: "enabled active",
-  });
-});
-
-test("a layer's script has its values, what all layers share, and then its own text", () => {
-  const script = layerScript(baseWith({ "layer.sh": "own\n" }), "name", { one: "it's" }, ["oneshot.sh"]);
-  expect(script).toMatch(/^layer='name'\n/);
-  expect(script).toContain("units='/etc/systemd/system'\n");
-  expect(script).toContain("one='it'\\''s'\n");
-  expect(script.indexOf("\nactivate() {")).toBeGreaterThan(script.indexOf("one='"));
+test("a layer's script has its values and its own text at the end", () => {
+  const script = layerScript(baseWith({ "layer.sh": "own\n" }), "name", { one: "it's" });
+  for (const line of ["layer='name'", "units='/etc/systemd/system'", "one='it'\\''s'"])
+    expect(script.split("\n")).toContain(line);
   expect(script).toMatch(/\nown\n$/);
-  expect(layerScript(baseWith({ "layer.sh": "own\n" }), "name")).not.toContain("\nactivate() {");
 });
 
 test("a layer owns its files and the drop-ins of its units, and its steps are functions of its script", () => {
@@ -89,13 +58,4 @@ test("a layer owns its files and the drop-ins of its units, and its steps are fu
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
   const more = { owns: ["/x"], timeout: 5 };
   expect(layerOf(base, "name", { files, facts: [], ...more })).toMatchObject(more);
-});
-
-test("a layer of one unit has the steps of all such layers", () => {
-  const base = baseWith({ "layer.sh": "own\n" });
-  const values = { unit: "a.service", needs: "" };
-  const { script } = oneshotLayer(base, "name", { values, facts: [] });
-  for (const step of ["activate", "reactivate", "retire"])
-    expect(script!.lastIndexOf(`\n${step}() {`)).toBeGreaterThan(script!.indexOf("take_out"));
-  expect(oneshotLayer(base, "name", { values, facts: [], reactivate: "other" }).reactivate).toBe("other");
 });

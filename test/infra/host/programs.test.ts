@@ -85,11 +85,12 @@ chmod 777 ${paths.receiver}; ${send("two")}${apply("two")}${look}
 
   test("after a failed apply the former program is back, or none where none was", () => {
     const { stdout } = onHost(`${send("first")}${apply("first", "false")}${send("one")}${apply("one")}
-${send("fails")}${apply("fails", "false")}`);
+${send("fails")}${apply("fails", "false")}
+echo killed >${paths.incoming}/former-receiver.cjs; ${apply("one", "false")}`);
     expect(stdout.split("\n")).toEqual([
       ...["new yes", "applied 1", ""],
       ...["new yes", "applied 0", "one"],
-      ...["new yes", "applied 1", "one", ""],
+      ...["new yes", "applied 1", "one", "new no", "applied 1", "one", ""],
     ]);
   });
 });

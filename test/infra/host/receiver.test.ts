@@ -12,8 +12,6 @@ import {
   serviceUnit,
   slice,
 } from "../../../infra/host/receiver/receiver.ts";
-import { mark } from "../../../infra/host/routing/routing.ts";
-import { loopback } from "../../../infra/networks.ts";
 import { metricsName, readReceiver } from "../../../service/receiver/settings.ts";
 import { example, served } from "../../fixtures.ts";
 import { exposure, missing, unitText, values } from "./namespace.ts";
@@ -23,15 +21,6 @@ const sets = sourceSets(example);
 const text = (path: string) => layer.files.find((file) => file.path === path)!.text;
 const unit = (name: string) => unitText(layer.files, name);
 const service = unit(units.receiver);
-
-test("the socket of each source set admits its own ranges and no other", () => {
-  for (const { name, cidrs, port } of sets) {
-    const socket = unit(units.socket(name));
-    expect(values(socket, "IPAddressAllow|IPAddressDeny")).toEqual(["any", ...cidrs]);
-    expect(values(socket, "ListenStream")).toEqual([`${loopback.v4}:${port}`, `[${loopback.v6}]:${port}`]);
-    expect(values(socket, "FreeBind|Mark|Slice")).toEqual(["yes", `0x${mark.toString(16)}`, slice]);
-  }
-});
 
 test("no list names the host itself, so an nginx without its transparent bind is rejected, and no slice has one", () => {
   for (const { text } of layer.files) expect(text).not.toMatch(/IPAddressAllow=.*(localhost|127\.|::1\b)/);
@@ -50,11 +39,7 @@ test("ranges are compared as systemd prints them, and a list too long for a fact
   });
 });
 
-test("the service inherits every socket and every hook's credential, and has room for the bodies it may hold", () => {
-  expect(values(service, "Sockets")).toEqual([...sets.map(({ name }) => units.socket(name)), units.metricsSocket]);
-  expect(values(service, "LoadCredentialEncrypted")).toEqual(
-    example.hooks.map(({ name }) => `${name}:${paths.credentials}/${name}`),
-  );
+test("the service has room for the bodies it may hold", () => {
   const memory = (bodyBytes: number) =>
     values(serviceUnit({ ...example, limits: { ...example.limits, bodyBytes } }).text, "MemoryMax");
   expect([1 << 10, 5 << 20, 25 << 20].flatMap(memory)).toEqual(["320M", "352M", "992M"]);

@@ -21,42 +21,23 @@ import { inNamespace, needs, Root } from "./namespace.ts";
 
 const { script } = siteLayer(rebuilt);
 
-describe("the layer", () => {
-  const { activate, facts } = siteLayer(rebuilt);
-
-  test("links each web root, after other sites are gone, and looks at each, its target and former accounts", () => {
-    expect(activate.split("\n")).toEqual([
-      "remove_others",
-      "serve 'site' '/var/www/site'",
-      "serve 'docs' '/srv/docs/www'",
-      'remove_other_accounts "$accounts"',
-    ]);
-    expect(facts.map(({ name, read, want }) => [name, read, want])).toEqual([
-      ["the link /var/www/site leads to", "readlink -- '/var/www/site'", `${paths.sites}/site/current`],
-      ["the link /srv/docs/www leads to", "readlink -- '/srv/docs/www'", `${paths.sites}/docs/current`],
-      ...["site", "docs"].map((name) => [`pushgate-site@${name}.target is`, expect.any(String), "enabled active"]),
-      ["build accounts of no site", 'other_accounts "$accounts" | grep . || echo none', "none"],
-    ]);
-  });
-
-  test("has the probe look whether each folder is fit, with its key, and at each schedule once", () => {
-    const settings = serving(rebuilt, { folders: { downloads: "/srv/downloads" } });
-    const content = (of: string, account: string, groups: string) =>
-      `content_folder '${of}' 'pushgate-generator-${account}' '${groups}'`;
-    const queried = [
-      ["hooks[0].site.webRoot", "/var/www/site", "web_root 'site' '/var/www/site'"],
-      ["hooks[0].site.content", "/srv/content/site", content("/srv/content/site", "site", "--clear-groups")],
-      ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'pushgate-nginx'"],
-      ["hooks[1].site.webRoot", "/srv/docs/www", "web_root 'docs' '/srv/docs/www'"],
-      ["hooks[1].site.content", "/home/docs/content", content("/home/docs/content", "docs", "--groups=docs")],
-    ];
-    expect(foldersOfSites(settings).map(({ key, path, read }) => [key, path, read])).toEqual(queried);
-    expect(folderQuestion(settings).facts).toEqual(queried.map(([, name, read]) => ({ name, read })));
-    const twice = { ...rebuilt, hooks: [...rebuilt.hooks, rebuilt.hooks[1]!] };
-    const schedule = "Mon..Fri 06:00";
-    const read = `systemd-analyze calendar -- '${schedule}' 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
-    expect(scheduleQuestion(twice)).toMatchObject({ name: "schedules", facts: [{ name: schedule, read }] });
-  });
+test("the layer has the probe look whether each folder is fit, with its key, and at each schedule once", () => {
+  const settings = serving(rebuilt, { folders: { downloads: "/srv/downloads" } });
+  const content = (of: string, account: string, groups: string) =>
+    `content_folder '${of}' 'pushgate-generator-${account}' '${groups}'`;
+  const queried = [
+    ["hooks[0].site.webRoot", "/var/www/site", "web_root 'site' '/var/www/site'"],
+    ["hooks[0].site.content", "/srv/content/site", content("/srv/content/site", "site", "--clear-groups")],
+    ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'pushgate-nginx'"],
+    ["hooks[1].site.webRoot", "/srv/docs/www", "web_root 'docs' '/srv/docs/www'"],
+    ["hooks[1].site.content", "/home/docs/content", content("/home/docs/content", "docs", "--groups=docs")],
+  ];
+  expect(foldersOfSites(settings).map(({ key, path, read }) => [key, path, read])).toEqual(queried);
+  expect(folderQuestion(settings).facts).toEqual(queried.map(([, name, read]) => ({ name, read })));
+  const twice = { ...rebuilt, hooks: [...rebuilt.hooks, rebuilt.hooks[1]!] };
+  const schedule = "Mon..Fri 06:00";
+  const read = `systemd-analyze calendar -- '${schedule}' 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
+  expect(scheduleQuestion(twice)).toMatchObject({ name: "schedules", facts: [{ name: schedule, read }] });
 });
 
 describe("the web root of a site", () => {

@@ -157,7 +157,7 @@ export function start(
 }
 
 /** Kills the program and the git that it runs, which is a process group of its own: as systemd kills a control group. */
-export function kill({ folder }: Bench, child: ChildProcess): void {
+function kill({ folder }: Bench, child: ChildProcess): void {
   const groups = readdirSync("/proc").filter((pid) => {
     try {
       return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`).startsWith(`${folder}/site/work/`);

@@ -5,7 +5,7 @@ import type { Files } from "../../fakes/git-repository.ts";
 
 /** What each page of a revision says of itself, and the asset it refers to. */
 export const says = (revision: number): string => `revision ${revision}`;
-export const asset = (revision: number): string => `app.${revision}.css`;
+const asset = (revision: number): string => `app.${revision}.css`;
 
 const page = (revision: number, body: string): string =>
   `<!doctype html><html><head><link rel="stylesheet" href="/${asset(revision)}"></head>` +
@@ -15,6 +15,9 @@ const configuration = `baseURL = "https://www.example.org/"
 title = "Site"
 disableKinds = ["taxonomy", "term", "RSS", "sitemap"]
 `;
+
+/** What git has in place of a file that Git LFS keeps. */
+export const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"a".repeat(64)}\nsize 9\n`;
 
 /** The repository's files at a revision, to be pushed onto the one before. */
 export const siteFiles = (revision: number): Files => ({

@@ -16,8 +16,8 @@ test("the names in a site's folder are those of every version", () => {
     ...{ site: "/s", spool: "/spool", requests: "/requests", rootRequests: "/root" },
   });
   expect(Object.values(names).join(" ").replaceAll("/s/work/", "")).toBe(
-    "/spool /requests /root /s /s/current /s/releases /s/status.json /s/work taken parked clone out cache stats.json " +
-      "manifests held paused reported checked-out",
+    "/spool /requests /root /s /s/current /s/releases /s/status.json /s/work taken parked clone out cache cache/pages.csv " +
+      "stats.json manifests held paused reported checked-out",
   );
   expect([release("000002-a"), manifest("000002-a")]).toEqual([
     "/s/releases/000002-a",

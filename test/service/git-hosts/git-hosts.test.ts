@@ -2,12 +2,13 @@
 import { createHmac } from "node:crypto";
 import { createRequire } from "node:module";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { networks } from "../../../infra/networks.ts";
 import { gitHostNames, gitHosts, markedBy } from "../../../service/git-hosts/index.ts";
 import { type Decision, decide } from "../../../service/git-hosts/payload.ts";
 import { isKey, writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { badlySigned, pushes } from "../../fakes/pushes.ts";
-import { bytes, gitlabPayload, senders, standardHeaders } from "../../fakes/senders.ts";
+import { bytes, deliveryOf, gitlabPayload, senders, standardHeaders } from "../../fakes/senders.ts";
 import { receiver } from "../receiver/harness.ts";
 
 const all = Object.entries(gitHosts);
@@ -17,25 +18,16 @@ const key = senders.gitlab.secret;
 
 afterEach(() => vi.useRealTimers());
 
-test("the git hosts that publish their ranges have loopback ports of their own, below those of the other sockets", () => {
-  const ports = all.flatMap(([, { publishedPort }]) => publishedPort ?? []);
-  expect(new Set(ports).size).toBe(ports.length);
-  for (const port of ports) expect(port > 9460 && port < 9470).toBe(true);
+test("a git host with ranges in networks.ts has a port of its own below the other sockets', and a kind for its other servers", () => {
+  const published = all.filter(([, { publishedPort }]) => publishedPort !== undefined);
+  expect(published.every(([, { publishedPort: port }]) => port! > 9460 && port! < 9470)).toBe(true);
+  expect(new Set(published.map(([, { publishedPort: port }]) => port)).size).toBe(published.length);
+  expect(published).toEqual(all.filter(([, { elsewhere }]) => elsewhere !== undefined));
+  const inNetworks = Object.keys(networks).flatMap((key) => /^(\w+)Hooks$/.exec(key)?.[1] ?? []);
+  expect(inNetworks.sort()).toEqual(published.map(([name]) => name).sort());
 });
 
-test("each git host has its page of webhooks and its public servers, and the name of its field for a secret", () => {
-  const rows = all.map(([name, { webhookPage, domains = [] }]) => [name, [webhookPage, ...domains]]);
-  expect(Object.fromEntries(rows)).toEqual({
-    github: ["Settings > Webhooks > Add webhook", "github.com", "ssh.github.com"],
-    gitlab: ["Settings > Webhooks > Add new webhook", "gitlab.com", "altssh.gitlab.com"],
-    "gitlab-self-managed": ["Settings > Webhooks > Add new webhook"],
-    gitea: ["Settings > Webhooks > Add webhook > Gitea"],
-    forgejo: ["Settings > Webhooks > Add webhook > Forgejo", "codeberg.org"],
-    gogs: ["Settings > Webhooks > Add a new webhook > Gogs"],
-    bitbucket: ["Repository settings > Webhooks > Add webhook", "bitbucket.org", "altssh.bitbucket.org"],
-    "bitbucket-data-center": ["Repository settings > Webhooks > Create webhook"],
-    "standard-webhooks": ["the sender's page of webhooks"],
-  });
+test("the name of a git host's field for a secret is the one of its form", () => {
   const { gitlab, "standard-webhooks": standard } = gitHosts;
   expect([gitlab.secretField!(secret), gitlab.secretField!(key)]).toEqual(["secret token", "signing token"]);
   expect([standard.secretField!(key), standard.anyRepository]).toEqual(["signing secret", true]);
@@ -49,7 +41,7 @@ test.each(gitHostNames)(
     const body = bytes(push);
     const signed = headers(body, secret);
     const marked = markedBy(signed);
-    expect(marked?.name).toBe(gitHost === "gitlab-self-managed" ? "gitlab" : gitHost);
+    expect(marked?.name).toBe(gitHost.replace(/^(gitlab-self-managed|github-enterprise)$/, (own) => own.slice(0, 6)));
     expect(signed[marked!.deliveryHeader]).toMatch(gitHost === "standard-webhooks" ? /^msg_/ : /^f3a1$/);
     const commits = gitHost === "standard-webhooks" ? { before: null, after: null } : { before: two, after: one };
     expect(decide(payload, signed, body, "main")).toEqual({ push: { ref: "refs/heads/main", ...commits } });
@@ -68,8 +60,29 @@ test("a delivery of another git host than the hook's is named in the journal", a
   const [own, other] = running.journal.map(({ reason }) => reason);
   expect(own).not.toContain("gitlab");
   expect(other).toMatch(
-    /^X-Hub-Signature-256 is missing.*headers are those of gitlab, and the hook's gitHost is github\.$/,
+    /^the headers are those of gitlab, and the hook's gitHost is github\. Correct hooks\[\]\.gitHost/,
   );
+  await running.stop();
+});
+
+test("a token in the other one's field of GitLab's form is named in the journal, with the field that the hook needs", async () => {
+  const hooks = ["site", "docs"].map((name) => ({ name, gitHost: "gitlab", branch: "main" }) as const);
+  const running = await receiver({ hooks, secrets: new Map(Object.entries({ site: [key], docs: [secret] })) });
+  const token = { "x-gitlab-token": key };
+  const toDocs = { path: "/webhook/docs" };
+  const stale = senders.gitlab.headers(bytes(senders.gitlab.push), key, 1);
+  await running.send(deliveryOf("gitlab", { headers: token }));
+  await running.send(deliveryOf("gitlab", toDocs));
+  await running.send(deliveryOf("gitlab", { ...toDocs, headers: token }));
+  await running.send(deliveryOf("gitlab", { headers: { ...stale, ...token } }));
+  await running.send(deliveryOf("gitlab", { secret: writtenKey(Buffer.alloc(32, 8)) }));
+  expect(running.journal.map(({ status, reason }) => `${status} ${reason}`)).toEqual([
+    "401 X-Gitlab-Token came without webhook-signature, and the hook's secret is a signing token. Enter it as the signing token at the git host. GitLab before 19 has none: see docs/operating.md.",
+    "401 webhook-signature came without X-Gitlab-Token, and the hook's secret is a secret token. Enter it as the secret token at the git host.",
+    "401 X-Gitlab-Token is not the hook's secret. Enter the one that npx pushgate hook prints.",
+    expect.stringContaining("s old, more than 300"),
+    expect.stringContaining("the signature does not match"),
+  ]);
   await running.stop();
 });
 
@@ -86,8 +99,8 @@ describe("what GitHub's delivery means", () => {
   const toMain = { push: { ref: "refs/heads/main", before: two, after: one } };
   const deletion = { ignored: "deletion of main" };
   const long = "x".repeat(255);
-  const meant = (text: string, event = "push") =>
-    decide(gitHosts.github.payload, { "x-github-event": event }, Buffer.from(text), "main");
+  const meant = (text: string, event = "push", branch = "main") =>
+    decide(gitHosts.github.payload, { "x-github-event": event }, Buffer.from(text), branch);
 
   test.each<[string, string, Decision]>([
     ["nothing", "", noObject],
@@ -116,7 +129,9 @@ describe("what GitHub's delivery means", () => {
     ["a deletion in SHA-256", ofMain({ after: "0".repeat(64) }), deletion],
   ])("with %s", (_, text, decision) => expect(meant(text)).toEqual(decision));
 
-  test("is nothing to build where the event is not a push", () => {
+  test("is a push to a branch of any characters, and nothing to build where the event is not a push", () => {
+    const ref = "refs/heads/新分支/50%#ünï";
+    expect(meant(toRef(ref), "push", "新分支/50%#ünï")).toEqual({ push: { ref, before: null, after: null } });
     expect(meant("{}", "ping")).toEqual({ ignored: "ping" });
     expect(meant("[]", "ping")).toEqual(noObject);
     expect(meant("{}", "issues")).toEqual({ ignored: "event issues is not a push" });
@@ -245,7 +260,7 @@ describe("GitLab's tokens", () => {
     for (const other of [`${secret}x`, secret.slice(1), secret.toUpperCase(), "", `${secret}, ${secret}`])
       expect([other, verify(secret, body, { "x-gitlab-token": other })]).toEqual([other, false]);
     expect(verify("", body, { "x-gitlab-token": "" })).toBe(false);
-    expect(signatureFault({ "x-gitlab-token": "" })).toContain("are missing");
+    expect(signatureFault({ "x-gitlab-token": "" })).toMatch(/is missing\. Set the hook's secret/);
   });
 
   test("a signing token that each delivery carries as a secret token is not accepted", () => {
@@ -263,6 +278,6 @@ describe("GitLab's tokens", () => {
   });
 
   test("the ids that come with either token prove nothing", () => {
-    expect(signatureFault({ "webhook-id": "1", "webhook-timestamp": "1" })).toContain("are missing");
+    expect(signatureFault({ "webhook-id": "1", "webhook-timestamp": "1" })).toContain("X-Gitlab-Token is missing");
   });
 });

@@ -34,8 +34,8 @@ describe("without a hash, and without an exception, a signature is rejected that
   ])("%s", (_, value) => {
     expect(verify(secret, body, value)).toBe(false);
     expect(fault(value)).toBe(
-      value === undefined
-        ? "X-Hub-Signature-256 is missing. Set the hook's secret at the git host."
+      !value || value === "sha256="
+        ? `X-Hub-Signature-256 is ${value === undefined ? "missing" : "empty"}. Set the hook's secret at the git host.`
         : "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits",
     );
   });
@@ -58,8 +58,9 @@ describe("a well-formed signature is rejected", () => {
 });
 
 test("Gogs has no prefix", () => {
-  const fault = hmacSignature("X-Gogs-Signature", "").signatureFault({ "x-gogs-signature": signature });
-  expect(fault).toBe("X-Gogs-Signature is not 64 hexadecimal digits");
+  const fault = (value: string) => hmacSignature("X-Gogs-Signature", "").signatureFault({ "x-gogs-signature": value });
+  expect(fault(signature)).toBe("X-Gogs-Signature is not 64 hexadecimal digits");
+  expect(fault("")).toBe("X-Gogs-Signature is empty. Set the hook's secret at the git host.");
 });
 
 test("each kind of signature is compared in constant time, whatever the guess", () => {

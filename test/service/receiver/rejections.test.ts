@@ -26,6 +26,12 @@ const unsigned = (headers = {}) => delivery({ body, signature: null, headers });
 const typed = (type: string) => delivery({ headers: { "content-type": type } });
 const { "content-type": _, ...untyped } = delivery().headers;
 const missing = "X-Hub-Signature-256 is missing. Set the hook's secret at the git host.";
+const empty = missing.replace("missing", "empty");
+const instead = (came: string) =>
+  `X-Hub-Signature-256 is missing, and ${came} came in its place. Update the git host, or correct hooks[].gitHost.`;
+const noSecret = {
+  ...{ "x-gitea-signature": "", "x-gogs-signature": "", "x-hub-signature": "sha1=", "x-hub-signature-256": "sha256=" },
+};
 const mismatch = "the signature does not match: the git host's secret differs, or the body was altered";
 const isType = (type: string) => `the content type is ${type}. Set application/json at the git host.`;
 
@@ -33,7 +39,7 @@ type Row = readonly [name: string, status: number, reason: string, sent: Deliver
 const rows: readonly Row[] = [
   ["an unknown hook", 404, "no hook at /webhook/other", delivery({ path: "/webhook/other" })],
   // A token in a query is not logged.
-  ["a query", 404, "no hook at /webhook/site", delivery({ path: `/webhook/site?token=${good}` })],
+  ["a query", 404, "no hook at /webhook/site with a query", delivery({ path: `/webhook/site?token=${good}` })],
   ["GET", 405, "the method is GET, not POST", delivery({ method: "GET" })],
   ["PUT", 405, "the method is PUT, not POST", delivery({ method: "PUT" })],
   ["HEAD", 405, "the method is HEAD, not POST", delivery({ method: "HEAD" })],
@@ -48,12 +54,13 @@ const rows: readonly Row[] = [
   ["a gzipped body", 415, "the content encoding is gzip", delivery({ headers: { "content-encoding": "gzip" } })],
 
   ["no signature", 401, missing, unsigned()],
-  ["the right SHA-1 alone", 401, missing, unsigned(sha1)],
-  ["Gitea's own header alone", 401, missing, unsigned({ "x-gitea-signature": hex.slice(7) })],
-  ["GitLab's secret token", 401, missing, unsigned({ "x-gitlab-token": good })],
+  ["the right SHA-1 alone", 401, instead("X-Hub-Signature"), unsigned(sha1)],
+  ["Gitea's own header alone", 401, instead("X-Gitea-Signature"), unsigned({ "x-gitea-signature": hex.slice(7) })],
+  ["GitLab's secret token", 401, instead("X-Gitlab-Token"), unsigned({ "x-gitlab-token": good })],
+  ["what Gitea sends without a secret", 401, empty, unsigned(noSecret)],
   [
     ...(["a malformed signature", 401, "X-Hub-Signature-256 is not sha256= and 64 hexadecimal digits"] as const),
-    delivery({ signature: "sha256=" }),
+    delivery({ signature: hex.slice(7) }),
   ],
   ["another secret", 401, mismatch, delivery({ secret: another })],
   ["another secret and the right SHA-1", 401, mismatch, delivery({ body, secret: another, headers: sha1 })],
@@ -72,10 +79,11 @@ describe("the receiver rejects and does not spool", () => {
     const answer = await running.send(sent);
     const took = performance.now() - began;
     const served = { "x-served-by": "pushgate-receiver", ...(status === 405 && { allow: "POST" }) };
+    const said = { status: STATUS_CODES[status], ...(status === 401 && { reason }) };
     expect(answer).toEqual({
       status,
       headers: expect.objectContaining(served),
-      body: sent.method === "HEAD" ? "" : `${JSON.stringify({ status: STATUS_CODES[status] })}\n`,
+      body: sent.method === "HEAD" ? "" : `${JSON.stringify(said)}\n`,
     });
     // A redirect would look delivered.
     expect(answer.headers.location).toBeUndefined();

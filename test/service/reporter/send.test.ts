@@ -52,7 +52,7 @@ const emptied = () => {
 };
 
 /** Of a repository at the fake. */
-function channels(gitHost: "gitea" | "github" = "gitea"): Required<Channels> {
+function channels(gitHost: "gitea" | "github-enterprise" = "gitea"): Required<Channels> {
   const { origin, api } = running;
   const status = { gitHost, repository: `${origin}/example/site.git`, context: "pushgate/web1/site" };
   const settings = { hook: "site", folder, site, notify: `${origin}/hooks/builds`, status };
@@ -65,7 +65,7 @@ const send = (to: Channels = channels(), terms: Terms = quick) =>
 
 describe("a result", () => {
   // status.test.ts of the git hosts has what each API is sent.
-  test.each(["github", "gitea"] as const)("is taken by the API of %s, as long as a reason can be", async (gitHost) => {
+  test.each(["github-enterprise", "gitea"] as const)("is taken by %s, as long as a reason can be", async (gitHost) => {
     put({ reason: "x".repeat(500) });
     expect(await send(channels(gitHost))).toBe(true);
     expect(lines).toMatchObject([{ to: "status", result: "sent", commit: one, state: "success" }]);
@@ -91,7 +91,7 @@ describe("a result", () => {
     running.api.commits.add(two);
     put();
     put({ commit: two });
-    expect(await send(channels("github"))).toBe(false);
+    expect(await send(channels("github-enterprise"))).toBe(false);
     expect(lines).toMatchObject([
       { result: "dropped", reason: `422 {"message":"No commit found for SHA: ${one}"}` },
       { result: "sent", commit: two },

@@ -73,6 +73,7 @@ To have the result of each build of site set on its commit, make a token for htt
     const { stdout } = await hosts.run("hook");
     expect(stdout).toContain(`signing token ${key}\n`);
     expect(stdout).toContain(`secret token  ${current}\n`);
+    expect(stdout).toContain("push only, of the project: a System Hook starts no build\n");
   });
 });
 
@@ -106,10 +107,10 @@ describe("secret", () => {
 
 describe("build", () => {
   test.each([
-    ["published", 0, "web1: published: R\n", ""],
-    ["failed", 1, "", "pushgate: web1: failed: R\n"],
+    ["published", 0, "web1: published: R\nweb1: warning: W\n", ""],
+    ["failed", 1, "", "pushgate: web1: failed: R\nweb1: warning: W\n"],
   ])("requests a build on one host, and waits for its result: %s", async (result, code, stdout, stderr) => {
-    const last = { ...status().last, result, reason: "R", trigger: ["request of uid 0 (build)"] };
+    const last = { ...status().last, result, reason: "R", warnings: ["W"], trigger: ["request of uid 0 (build)"] };
     const write = `printf '%s' '${JSON.stringify(status({ last }))}' >"$status.new" && mv "$status.new" "$status"`;
     hosts.add("web1", { builder: `${write} && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"` });
     expect(await hosts.run("build", "site", "--host", "web1")).toEqual({ code, stdout, stderr });

@@ -78,7 +78,7 @@ const replies: readonly Reply[] = answers.map(([name, , answer]) => reply(name, 
 const wrong: Readonly<Record<string, readonly [answer: string, says: RegExp]>> = {
   zone: ["Pushgate Dev", /That is "Pushgate Dev"\. Use a DNS name in lower case/],
   address: ["9.9.9", /That is "9\.9\.9"\. Use /],
-  branch: ["-x", /That is "-x"\. Use a branch name/],
+  branch: ["-x", /That is "-x", and git accepts no "-" there \(character 1\)\. Use a branch name/],
 };
 
 test("init prompts for each thing it needs, explains it, quotes a wrong answer to be corrected, and writes the stack", async () => {

@@ -78,7 +78,7 @@ test("init names every missing flag at once, and writes nothing", async () => {
   expect(code).toBe(1);
   expect(stderr.split("\n").map((line) => line.split(":").slice(0, 2).join(":"))).toEqual([
     "pushgate: --plan is missing",
-    "--ssh is missing: Where `ssh` finds the host. Use user@host or an alias of ~/.ssh/config.",
+    "--ssh is missing: Where `ssh` finds the host. Use user@host, an alias of ~/.ssh/config, or ssh",
     "",
   ]);
   expect(readdirSync(folder)).toEqual([]);
@@ -87,7 +87,7 @@ test("init names every missing flag at once, and writes nothing", async () => {
 const holdsMore = /hooks\[0\]\.site\.webRoot is "\/var\/www", which holds more/;
 const own = ["--git-host", "gitea", "--repository", "https://git.pushgate.dev/x.git"];
 test.each([
-  ["a wrong answer", ["--branch", "-x"], /--branch is "-x"\. Use a branch name/],
+  ["a wrong answer", ["--branch", "-x"], /--branch is "-x", and git accepts no "-" there/],
   ["a fault between answers", ["--web-root", "/var/www"], holdsMore],
   ["a git host without its sources", own, /--sources is missing/],
 ])("rejects %s, and writes nothing", async (_, words, line) => {

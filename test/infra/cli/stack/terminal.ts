@@ -1,10 +1,6 @@
 /**
  * A person's terminal: a shell in a real pty, which `script` of util-linux makes. Programs see a terminal, print their
  * prompts and read what is typed.
- *
- *   const terminal = new Terminal({ cwd, env });
- *   const { code, text } = await terminal.run("npx pushgate init", [[/zone: $/, `example.org${enter}`]]);
- *   await terminal.close();
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { stripVTControlCharacters } from "node:util";

@@ -172,15 +172,29 @@ test("a line is found in a rotated file, a compressed one, behind NULs, and befo
 
 test("each attempt has a verdict of its own, and the last one is the exit status", async () => {
   const ends = [
-    { status: 401, reason: "no signature" },
+    { status: 401, reason: "X-Hub-Signature-256 is empty. Set the hook's secret at the git host." },
+    { status: 200, reason: "ignored: event System Hook is not a push. Make it another." },
     { status: 202, reason: "accepted" },
   ];
-  logged("web1", [{ status: 401, up_status: "401", up_connect: "0.000" }, passed], ends);
+  logged(
+    "web1",
+    ends.map(({ status }) => ({ ...passed, status, up_status: `${status}` })),
+    ends,
+  );
   const { code, stdout } = await hosts.run("trace", "--delivery", id, "--json");
-  const found = JSON.parse(stdout) as { certainty: string; outcomes: { name: string }[]; host: string }[];
-  expect([code, found]).toMatchObject([
+  const found = JSON.parse(stdout) as { certainty: string; outcomes: { what: string }[]; host: string }[];
+  expect(found).toMatchObject(found.map(() => ({ certainty: "certain", host: "web1" })));
+  expect([code, found.map(({ outcomes: [first, ...more] }) => [first?.what, ...more])]).toEqual([
     0,
-    ["signature", "accepted"].map((name) => ({ outcomes: [{ name }], certainty: "certain", host: "web1" })),
+    [
+      [
+        "the receiver found no signature, or one of another secret: X-Hub-Signature-256 is empty. Set the hook's secret at the git host",
+      ],
+      [
+        "the receiver ignored the delivery, as it is no push to the hook's branch: event System Hook is not a push. Make it another",
+      ],
+      ["the receiver accepted the delivery"],
+    ],
   ]);
 });
 

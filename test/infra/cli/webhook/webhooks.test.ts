@@ -59,7 +59,7 @@ afterAll(async () => {
 const configure = (hook: object = {}, ...names: string[]) =>
   hosts.configure(
     ["web1", ...names].map(hostOf),
-    [hookOf({ repository: `${running.origin}/example/site.git`, ...hook })],
+    [hookOf({ gitHost: "github-enterprise", repository: `${running.origin}/example/site.git`, ...hook })],
     secrets,
   );
 beforeEach(() => {
@@ -268,7 +268,7 @@ describe("a git host without a record", () => {
     expect(stdout).toMatch(/the git host's page +not looked at/);
     expect(code).toBe(0);
     // A host whose logs have no line: each look at them costs little.
-    hosts.program(hosts.at("web1", "bin/timeout"), "#!/bin/sh\n");
+    hosts.program(hosts.at("web1", "bin/timeout"), "#!/bin/sh\necho pushgate: begin\n");
     expect(await gitea("trace", "--ping")).toMatchObject(ends(3, /unknown[\s\S]*nginx +no line/));
     expect(hosts.connections("web1")).toBeGreaterThan(20);
     const page = "Gitea has no API for its delivery history: its page has it.";
@@ -286,7 +286,8 @@ describe("a git host without a record", () => {
 });
 
 test("one token is not sent to two servers", async () => {
-  const hook = (name: string, at: string) => hookOf({ name, repository: `${at}/example/site.git` });
+  const hook = (name: string, at: string) =>
+    hookOf({ name, gitHost: "github-enterprise", repository: `${at}/example/site.git` });
   hosts.configure([hostOf("web1")], [hook("site", running.origin), hook("docs", "https://git.example.net")], secrets);
   const line = `${variable} would be sent to ${running.origin} and to https://git.example.net. Name one hook`;
   expect(await withToken("hook", "--set", "--yes")).toMatchObject(ends(1, "", line));

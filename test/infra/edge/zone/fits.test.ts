@@ -45,7 +45,8 @@ describe("plan and bots", () => {
     expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
   });
   test("preview reports all faults at once, and none of them stops a removal", () => {
-    const live = { ...liveZone("free", { custom: [skip] }), botFightMode: true };
+    const lost = { ...skip, actionParameters: { phase: "current" } };
+    const live = { ...liveZone("free", { custom: [lost] }), botFightMode: true };
     expect(edgeFaults(on("pro"), live)).toHaveLength(3);
     expect(edgeFaults(free, live)).toHaveLength(2);
     const absent = on("pro", { hosts: [{ ...exampleHost, state: "absent" }] });
@@ -53,16 +54,21 @@ describe("plan and bots", () => {
   });
 });
 
-test("preview rejects a rule of the zone's own if the provider would drop its settings", () => {
-  expect(edgeFaults(example, liveZone("pro", { custom: [skip] }))[0]).toMatch(
-    /the zone's own rule "let the office in" \(skip\) would lose settings .*\. Write the rule with others/,
+test.each<[Rule["actionParameters"], lost?: string]>([
+  [{ phase: "current" }, "phase"],
+  [{ phase: "current", ruleset: "current", phases: ["http_ratelimit"], later: true }, "phase, later"],
+  [{ ruleset: "current", phases: ["http_ratelimit"], products: ["bic"], rules: { a: ["b"] } }],
+  [{ response: { statusCode: 404, content: "no", contentType: "text/plain" } }],
+  [{ hostHeader: "a.example.org", origin: { port: 1 }, sni: { value: "a" } }],
+  [undefined],
+])("preview rejects a rule of the zone's own with %j if the provider would drop %s of it", (actionParameters, lost) => {
+  const rule = { ...skip, ...(actionParameters && { actionParameters }) };
+  expect(edgeFaults(example, liveZone("pro", { origin: [rule] }))).toEqual(
+    lost === undefined
+      ? []
+      : [
+          `origin rules: the zone's own rule "let the office in" (skip) would lose ${lost}, which the Pulumi provider does ` +
+            "not know. Write the rule without, such as with ruleset in place of phase.",
+        ],
   );
-  for (const action of ["route", "set_config"])
-    expect(edgeFaults(example, liveZone("pro", { origin: [{ ...skip, action }] }))).toEqual([
-      `origin rules: the zone's own rule "let the office in" (${action}) would lose settings that the Pulumi provider does ` +
-        'not know, such as phase: "current". Write the rule with others, such as ruleset: "current".',
-    ]);
-  expect(edgeFaults(example, liveZone("pro", { custom: [{ ...skip, action: "block" }] }))).toEqual([]);
-  const whole = { ...skip, actionParameters: { ruleset: "current" } };
-  expect(edgeFaults(example, liveZone("pro", { custom: [whole] }))).toEqual([]);
 });

@@ -1,7 +1,11 @@
-/** The live zone, read through the provider's functions, and the resources that are declared for it. */
+/**
+ * The live zone, read from the fake API, and the resources that are declared for it. test/engine/edge-drift.test.ts has
+ * that rules of the zone's own stay, and test/engine/lock.test.ts what protects them.
+ */
 import * as pulumi from "@pulumi/pulumi";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Settings } from "../../../../infra/config/settings.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { Plan, Settings } from "../../../../infra/config/settings.ts";
+import { cloudflareApi, zoneNamed } from "../../../../infra/edge/api.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
 import { records } from "../../../../infra/edge/dns.ts";
 import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
@@ -9,17 +13,23 @@ import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper, ruleset } from "../../../../infra/edge/zone/lock.ts";
 import { foreignRules, phaseNames, quoted, type Rule } from "../../../../infra/edge/zone/phase.ts";
+import { type Api, apiToken, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
+import { type Rule as ApiRule, emptyZone, toApi } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, served, siteHostname } from "../../../fixtures.ts";
 import { setMocks } from "../../mocks.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
 type Seen = { type: string; name: string; inputs: any };
-type Answers = Readonly<Record<string, unknown>>;
-const zoneId = "0123456789abcdef0123456789abcdef";
+
+let api: Api;
+const tokens: Record<string, readonly string[]> = {};
+const client = () => cloudflareApi({ baseUrl: api.url, token: apiToken });
+beforeAll(async () => {
+  api = await startApi({ zone: emptyZone("example.org", "pro"), tokens });
+});
+afterAll(() => api.close());
 
 let declared: Seen[];
-/** The options of each declared ruleset: "custom rules: beforeUpdate, beforeDelete". */
-let kept: string[];
 
 const common = { enabled: true, description: "" };
 /** What is left of the zone's own rules as inputs. */
@@ -35,39 +45,25 @@ const carried: Rule[] = [
   },
   { ...common, ref: "id3", action: "managed_challenge", expression: "true", description: "all" },
 ];
-/** As the provider answers: every field there is, unset ones null or empty. */
-const unset = {
-  ...{ actionParameters: null, categories: [], exposedCredentialCheck: null, logging: null, ratelimit: null },
-  ...{ version: "7", lastUpdated: "2026-01-01T00:00:00Z" },
-};
-const ownRules = carried.map((rule, i) => ({
-  ...{ ...unset, id: `id${i}`, categories: ["waf"] },
-  ...rule,
-  ...(rule.actionParameters && {
-    actionParameters: { ruleset: null, products: [], phases: [], origin: { host: null }, ...rule.actionParameters },
-  }),
-}));
-const formerRule = { ...unset, id: "id9", ref: "pushgate_rest", action: "block", expression: "old", enabled: false };
+/** As the API answers: with what it computes, and with fields that are not set. */
+const computed = { id: "id", version: "7", last_updated: "2026-01-01T00:00:00Z", categories: ["waf"] };
+const live = (rule: object) => ({
+  ...{ ...computed, ratelimit: null, action_parameters: { origin: {}, products: [] } },
+  ...(toApi(rule) as ApiRule),
+});
+const ownRules = carried.map(live);
+const formerRule = live({ ref: "pushgate_rest", action: "block", expression: "old", enabled: false });
+const named = { name: "the operator's name", description: "since 2019" };
+const phase = "http_request_firewall_custom";
+const managed = { ...named, id: "rs0", kind: "managed", phase, version: "1", last_updated: "", rules: [formerRule] };
+const entry = { ...managed, id: "rs1", kind: "zone", rules: [ownRules[0]!, formerRule, ownRules[1]!, ownRules[2]!] };
 
-const entry = { id: "rs1", kind: "zone", phase: "http_request_firewall_custom", name: "the operator's name" };
-const managed = { id: "rs0", kind: "managed", phase: "http_request_firewall_custom", name: "not an entry point" };
-const zone = (legacyId: string): Answers => ({ getZone: { id: zoneId, plan: { legacyId } } });
-const occupied: Answers = {
-  getRulesets: { rulesets: [managed, entry] },
-  getRuleset: { ...entry, description: "since 2019", rules: [ownRules[0], formerRule, ownRules[1], ownRules[2]] },
-};
-const empty: Answers = { getRulesets: { rulesets: [managed] } };
-
-async function mock(answers: Answers): Promise<void> {
+/** The zone at Cloudflare from now on. */
+async function zone(plan: Plan, own: readonly object[] = [], bots: object = {}): Promise<void> {
+  const { id } = api.zone;
+  Object.assign(api.zone, emptyZone("example.org", plan), { id, rulesets: [managed, ...own] });
+  Object.assign(api.zone.bot_management, bots);
   await setMocks({
-    call: ({ token, inputs }) => {
-      const answer = answers[token.split(":").at(-1)!];
-      if (answer === undefined) throw new Error(`${token} was called and has no answer`);
-      if (answer instanceof Error) throw answer;
-      if (token.endsWith("getRuleset")) expect(inputs).toEqual({ zoneId, id: "rs1" });
-      else if (!token.endsWith("getZone")) expect(inputs).toEqual({ zoneId });
-      return answer as object;
-    },
     newResource: ({ type, name, inputs }) => {
       declared.push({ type: type.split(":").at(-1)!, name, inputs });
       return { id: `${name}-id`, state: inputs };
@@ -76,37 +72,23 @@ async function mock(answers: Answers): Promise<void> {
 }
 
 async function declare(settings: Settings): Promise<Seen[]> {
-  const live = await inspect(settings.zone);
+  const live = await inspect(client(), settings.zone);
   assertFits(settings, live);
   const rules = rulesOf(settings);
-  const keep = keeper(live);
-  const note: pulumi.ResourceTransformation = ({ name, opts }) => {
-    const { hooks, retainOnDelete } = opts as pulumi.CustomResourceOptions;
-    kept.push(`${name}: ${[...Object.keys(hooks ?? {}), ...(retainOnDelete ? ["retained"] : [])].join(", ")}`);
-    return undefined;
-  };
-  for (const name of phaseNames) ruleset(live, name, rules[name], keep, { transformations: [note] });
+  const keep = keeper(client(), live);
+  for (const name of phaseNames) ruleset(live, name, rules[name], keep);
   bots(settings, live);
   await pulumi.runtime.disconnect();
   return declared;
 }
 beforeEach(() => {
   declared = [];
-  kept = [];
+  tokens[apiToken] = permissions;
 });
 afterEach(() => vi.restoreAllMocks());
 
 const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
 const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
-
-test("the rulesets of an empty zone are made with pushgate's rules, and a destroy looks at them first", async () => {
-  await mock({ ...zone("pro"), ...empty });
-  const resources = await declare(example);
-  expect(resources.map(({ type }) => type)).toEqual(Array(3).fill("Ruleset"));
-  for (const { inputs } of resources)
-    expect(inputs).toMatchObject({ zoneId, kind: "zone", name: "default", description: "" });
-  expect(kept).toEqual(["custom", "origin", "configuration"].map((name) => `${name} rules: beforeDelete`));
-});
 
 test("no site leads to a lost host, which keeps its own records", () => {
   const lost = { ...exampleHost, name: "web2", hostname: "web2.example.org", state: "lost" as const };
@@ -119,7 +101,6 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
   const options: pulumi.CustomResourceOptions[] = [];
   const expiresOn = new Date(Date.now() + 10.5 * 86_400_000).toISOString();
   await setMocks({
-    call: () => ({}),
     newResource: ({ type, name, inputs }) => {
       declared.push({ type, name, inputs });
       return { id: name, state: { ...inputs, expiresOn } };
@@ -143,27 +124,9 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
 });
 
 describe("rules of the zone's own", () => {
-  test("stay unchanged after pushgate's rules, under the ruleset's own name, and are read again before a write", async () => {
-    await mock({ ...zone("pro"), ...occupied });
-    const custom = (await declare(example)).find(({ name }) => name === "custom rules");
-    expect(custom?.inputs).toMatchObject({ name: "the operator's name", description: "since 2019" });
-    expect(custom?.inputs.rules).toEqual([...rulesOf(example).custom, ...carried]);
-    expect(kept[0]).toBe("custom rules: beforeUpdate, beforeDelete");
-  });
-  test("stay alone if every host is absent, and are retained when the stack forgets them", async () => {
-    await mock({ ...zone("pro"), ...occupied });
-    const left = await declare(absent);
-    expect(left.map(({ name }) => name)).toEqual(["custom rules"]);
-    expect(left[0]!.inputs.rules).toEqual(carried);
-    expect(kept).toEqual(["custom rules: beforeUpdate, retained"]);
-  });
-  test("are found under the provider's older name for the list, too", async () => {
-    await mock({ ...zone("pro"), ...occupied, getRulesets: { results: [managed, entry] } });
-    expect((await inspect("example.org")).phases.custom).toMatchObject({ id: "rs1", name: "the operator's name" });
-  });
   test("are none in a ruleset that is returned without rules or description", async () => {
-    await mock({ ...zone("pro"), ...occupied, getRuleset: entry });
-    expect((await inspect("example.org")).phases.custom).toEqual({
+    await zone("pro", [{ ...entry, rules: undefined, description: undefined }]);
+    expect((await inspect(client(), "example.org")).phases.custom).toEqual({
       ...{ id: "rs1", name: "the operator's name", description: "", rules: [] },
     });
   });
@@ -177,7 +140,7 @@ describe("rules of the zone's own", () => {
 describe("a ruleset that the stack may not hold yet", () => {
   const warnings = async (settings: Settings, rules: readonly object[]): Promise<unknown[]> => {
     const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
-    await mock({ ...zone("pro"), ...occupied, getRuleset: { ...entry, rules } });
+    await zone("pro", [{ ...entry, rules }]);
     await declare(settings);
     return warn.mock.calls.map(([text]) => text);
   };
@@ -196,73 +159,66 @@ describe("bots", () => {
   test.each([true, false])(
     "on free, by the operator's choice, Bot Fight Mode goes off, and a managed robots.txt (%s) stays as it is",
     async (isRobotsTxtManaged) => {
-      await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true, isRobotsTxtManaged } });
+      await zone("free", [], { fight_mode: true, is_robots_txt_managed: isRobotsTxtManaged });
       const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
       expect(found.map(({ inputs }) => inputs)).toEqual([
-        { zoneId, fightMode: false, enableJs: true, isRobotsTxtManaged },
+        { zoneId: api.zone.id, fightMode: false, enableJs: true, isRobotsTxtManaged },
       ]);
     },
   );
   const undecided: Settings = { ...example, edge: { ...example.edge, plan: "free" } };
   test("on free, without the choice, nothing is declared", async () => {
-    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: true } });
+    await zone("free", [], { fight_mode: true });
     await expect(declare(undecided)).rejects.toThrow("pushgate:edge.botFightMode off");
     expect(declared).toEqual([]);
   });
   test("on free, without the choice and where Bot Fight Mode is unset, everything but bots is declared", async () => {
-    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: null } });
+    await zone("free", [], { fight_mode: null });
     const types = (await declare(undecided)).map(({ type }) => type);
     expect(types).toContain("Ruleset");
     expect(types).not.toContain("BotManagement");
   });
   test("a removal warns that Bot Fight Mode stays off", async () => {
     const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
-    await mock({ ...zone("free"), ...empty, getBotManagement: { fightMode: false } });
+    await zone("free", [], { fight_mode: false });
     expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
     expect(warn).toHaveBeenCalledWith(expect.stringContaining("Bot Fight Mode stays off"));
   });
 });
 
-describe("a zone that the account lacks", () => {
-  /** As the provider answers, where the account has these zones. */
-  const having = (...names: string[]) =>
-    setMocks({
-      call: ({ inputs }) => {
-        const { name } = inputs.filter as { name: string };
-        const details = `failed to find exactly one result: found 0 zones named ${name}`;
-        if (!names.includes(name)) throw Object.assign(new Error(), { details });
-        return { id: zoneId, plan: { legacyId: "pro" } };
-      },
-      newResource: ({ name, inputs }) => ({ id: name, state: inputs }),
-    });
-  test.each(["blog.example.org", "a.b.example.org"])("%s is named with the zone that it is in", async (zone) => {
-    await having("example.org", "example.com", "org");
-    await expect(inspect(zone)).rejects.toThrow(
-      `Cloudflare: 1 fault, nothing was changed:\n  pushgate:zone is "${zone}", a name in the zone example.org and no ` +
-        "zone itself. Run: npx pulumi config set pushgate:zone example.org",
+describe("a zone that the token cannot read", () => {
+  const fault = (name: string) => `Cloudflare: 1 fault, nothing was changed:\n  pushgate:zone is "${name}", `;
+  test.each(["blog.example.org", "a.b.example.org"])("%s is named with the zone that it is in", async (name) => {
+    await expect(inspect(client(), name)).rejects.toThrow(
+      `${fault(name)}a name in the zone example.org and no zone itself. Run: npx pulumi config set pushgate:zone example.org`,
     );
   });
-  test.each(["example.net", "blog.example.net"])("%s is not, if no zone above it is known", async (zone) => {
-    await having("example.org", "net");
-    await expect(inspect(zone)).rejects.toThrow(`the zone ${zone} cannot be read: failed to find exactly one result`);
+  test.each(["example.net", "blog.example.net"])("%s is named, if no zone above it is known", async (name) => {
+    await expect(inspect(client(), name)).rejects.toThrow(
+      `${fault(name)}and cloudflare:apiToken can read no zone of that name. Correct the name, or add the zone to the token's`,
+    );
+  });
+  test("is the active one of two with its name", async () => {
+    const all = ["moved", "active", "pending"].map((status) => ({ id: status, name: "example.org", status }));
+    const body = JSON.stringify({ success: true, result: all, result_info: { total_pages: 1 } });
+    api.faults.push({ times: 1, status: 200, body });
+    expect((await zoneNamed(client(), "example.org"))?.id).toBe("active");
   });
 });
 
-describe("preview names the permission that it needs for", () => {
-  test.each([
-    ["getZone", "the zone example.org", "Zone Read"],
-    ["getRulesets", "the rulesets of example.org", "Zone WAF Read"],
-    ["getRuleset", "the zone's custom rules", "Zone WAF Read"],
-    ["getBotManagement", "the bot settings of example.org", "Bot Management Read"],
-  ])("%s", async (token, what, permission) => {
-    // As the engine reports it.
-    const refusal = Object.assign(new Error(), { details: "403 Forbidden\n  Authentication error (10000)\n" });
-    await mock({ ...zone("free"), ...occupied, getBotManagement: { fightMode: false }, [token]: refusal });
-    const failure = await inspect("example.org").catch((error: Error) => error);
-    expect(failure).toBeInstanceOf(pulumi.RunError);
-    expect((failure as Error).message).toMatch(
-      `${what} cannot be read: 403 Forbidden Authentication error (10000). Check that cloudflare:apiToken is set, belongs to ` +
-        `this zone and has the permission ${permission}.`,
-    );
-  });
+test.each([
+  ["the zone example.org", "Zone"],
+  ["the zone's custom rules", "Zone WAF"],
+  ["the zone's origin rules", "Origin Rules"],
+  ["the zone's configuration rules", "Config Rules"],
+  ["the bot settings of example.org", "Bot Management"],
+])("preview names the permission that it needs for %s", async (what, permission) => {
+  await zone("free", [entry]);
+  tokens[apiToken] = permissions.filter((one) => !one.startsWith(`${permission} `));
+  const failure = await inspect(client(), "example.org").catch((error: Error) => error);
+  expect(failure).toBeInstanceOf(pulumi.RunError);
+  expect((failure as Error).message).toMatch(
+    `${what} cannot be read: 403 Authentication error (10000). Check that cloudflare:apiToken is valid, belongs to this zone ` +
+      `and has the permission ${permission} Read.`,
+  );
 });

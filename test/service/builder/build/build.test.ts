@@ -9,12 +9,13 @@ import { build, removeAsRoot } from "../../../../service/builder/build/build.ts"
 import type { Places } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { type Bench, bundledBuilder, finish, onCopies, onPlaces, start } from "../harness.ts";
-import { says, siteFiles } from "../hugo-site.ts";
+import { says, siteFiles, writePage } from "../hugo-site.ts";
 
 describe("the real Hugo", () => {
   let site: Bench;
   onCopies(1, (copy) => {
     site = copy;
+    for (const index of [3, 4]) writePage(site.content, index);
   });
   const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
     site.repository.push(files);
@@ -48,6 +49,20 @@ describe("the real Hugo", () => {
     site.deliver();
     expect((await finish(site, start(site, bundle))).last.result).toBe("published");
     expect(site.published()).not.toContain("index.html");
+  });
+
+  test("a first release is compared with the content, and a configuration in another folder is named", async () => {
+    rmSync(site.places.current);
+    // Of Hugo 0.146 and later.
+    const layouts = { "layouts/_default/single.html": null, "layouts/page.html": "x" };
+    expect(await pushed(layouts)).toMatchObject({
+      reason: expect.stringMatching(/^only 2 pages were built and the content has 5 that are no drafts\. /),
+      warnings: [expect.stringMatching(/^Hugo: found no layout file for "HTML" for kind "page": /)],
+    });
+    expect((await pushed({ ...siteFiles(1), "hugo.toml": null, "docs/hugo.toml": "" })).reason).toMatch(
+      / Hugo's configuration is in docs, not in the top folder\. Correct hooks\[\]\.site\.folder\.$/,
+    );
+    expect(await pushed({ ...siteFiles(1), "docs/hugo.toml": null })).toMatchObject({ result: "published" });
   });
 
   test("the builder publishes no site without pages when the content was removed", async () => {
@@ -101,14 +116,16 @@ describe("the generator's socket", () => {
     });
 
   const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, memoryMiB: 1024 };
-  const built = (limit: Partial<typeof limits> = {}): Promise<string> =>
-    build({ generator, limits: { ...limits, ...limit } } as BuilderSettings, places);
+  const built = (limit: Partial<typeof limits> = {}, files: string[] = [], warnings: string[] = []): Promise<string> =>
+    build({ generator, limits: { ...limits, ...limit } } as BuilderSettings, places, files, warnings);
   /** Seconds of a build with which the builder waits for one second: the unit has 60 s more to start and to end. */
   const seconds = -59;
 
   test("a connection starts a build into an empty folder, which the generator's account may write", async () => {
     await unit(good, () => `${first}{ "dir": "/source" }\npushgate-generator begins\nsaid so\n`);
-    expect(await built()).toBe('{ "dir": "/source" }\n');
+    const warnings: string[] = [];
+    expect(await built({}, ["docs/hugo.toml"], warnings)).toBe('{ "dir": "/source" }\n');
+    expect(warnings).toEqual([expect.stringMatching(/^Hugo's configuration is in docs, not in the top folder\. /)]);
     expect([connections, readdirSync(places.out)]).toEqual([1, ["index.html"]]);
     const modes = [places.out, places.stats].map((path) => statSync(path).mode & 0o777);
     expect(modes).toEqual([0o777, 0o666]);

@@ -7,18 +7,20 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { buildArguments, environment, mountsCommand } from "../../../../infra/host/builder/hugo.ts";
+import { buildArguments, environment, look } from "../../../../infra/host/builder/hugo.ts";
 import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 
 /** `path`: the program in place of Hugo. */
 export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): Promise<Server> {
-  const { clone, out, cache, work } = placesOf(settings);
+  const { clone, out, cache, work, pages } = placesOf(settings);
   const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
   const args = buildArguments({ source, content, destination: out, cache });
-  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...environment(cache, { exec: [], http: [] }) };
+  const variables = environment({ content, destination: out, cache }, { exec: [], http: [] });
+  const env = { PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...variables };
+  const looked = (words: string) => spawnSync(path, words.split(" "), { cwd: source, env, encoding: "utf8" });
   let busy = false;
   let builds = 0;
   let end = () => {};
@@ -31,8 +33,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): P
     const id = builds.toString(16).padStart(32, "0");
     connection.write(`${beginOfBuild}${id}\n`);
     if (content === undefined) {
-      const [program, ...words] = mountsCommand(path, { source, destination: out, cache });
-      const { stdout, stderr } = spawnSync(program!, words, { cwd: work, env, encoding: "utf8" });
+      const { stdout, stderr } = looked(look.folders);
       connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
     } else if (!existsSync(content)) {
       busy = false;
@@ -40,6 +41,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): P
       // As infra/host/builder/content.sh says it.
       return connection.end(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.\n`);
     }
+    if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     // Its own process group, in place of the unit's control group.
     const child = spawn(path, args, { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     const kill = (signal: NodeJS.Signals) => {

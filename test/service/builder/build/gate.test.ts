@@ -16,10 +16,10 @@ afterEach(() => rmSync(out, { recursive: true }));
 const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, path), text);
 
 /** Why a build is rejected, or "". */
-function fault(former: number | null = null, leftOut: readonly string[] = [], releaseBytes = 5 << 20): string {
+function fault(former: number | null = null, hint = "", releaseBytes = 5 << 20, content = 0): string {
   const limits = { releaseBytes, pagesPercent: 50 };
   try {
-    gate(out, { folders: ["downloads"], limits } as unknown as BuilderSettings, former, leftOut);
+    gate(out, { folders: ["downloads"], limits } as unknown as BuilderSettings, former, content, hint);
     return "";
   } catch (error) {
     expect(error).toMatchObject({ result: "rejected" });
@@ -31,9 +31,14 @@ test("half of the published pages, which end with .html or .htm, are enough, and
   const files = ["index.html", "a.htm", "B.HTML", "style.css", "c.html.bak"];
   for (const file of files) write(file);
   const bytes = files.length * onDisk(1);
-  expect(fault(6, [], bytes)).toBe("");
+  expect(fault(6, "", bytes)).toBe("");
+  expect(fault(null, "", bytes, 6)).toBe("");
   expect(fault(7)).toMatch(/^only 3 pages were built and the published release has 7\. .*pagesPercent \(50\)\.$/);
-  expect(fault(null, [], bytes - 1)).toBe(
+  expect(fault(null, "", bytes, 7)).toBe(
+    "only 3 pages were built and the content has 7 that are no drafts. Add the missing layouts; if these pages need " +
+      "none, lower hooks[].site.limits.pagesPercent (50).",
+  );
+  expect(fault(null, "", bytes - 1)).toBe(
     "the site takes 0.0 MiB on the disk, and may take 0.0. Raise hooks[].site.limits.releaseMiB.",
   );
 });
@@ -62,9 +67,9 @@ test.each<[string, () => unknown, string | RegExp]>([
   expect(fault()).toMatch(reason);
 });
 
-test("a build without a home page, with an empty one or with too few pages names the links that were left out", () => {
-  const both = () => [fault(3), fault(3, ["layouts"])];
+test("a build without a home page, with an empty one or with too few pages has the hint behind its fault", () => {
   const left = " These links were left out: layouts.";
+  const both = () => [fault(3), fault(3, left)];
   const missing = "Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
   expect(both()).toEqual([missing, missing + left]);
   write("index.html", "");
@@ -78,5 +83,5 @@ test("a build without a home page, with an empty one or with too few pages names
 test("an error of the disk is no fault of the build", () => {
   rmSync(out, { recursive: true });
   writeFileSync(out, "");
-  expect(() => gate(out, { folders: [] } as unknown as BuilderSettings, null, [])).toThrow(/^ENOTDIR/);
+  expect(() => gate(out, { folders: [] } as unknown as BuilderSettings, null, 0, "")).toThrow(/^ENOTDIR/);
 });

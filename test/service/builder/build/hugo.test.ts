@@ -1,6 +1,6 @@
 /** What a failed build is called, by how Hugo's unit ended and what Hugo printed. */
 import { expect, test } from "vitest";
-import { reasonOf } from "../../../../service/builder/build/hugo.ts";
+import { folderAdvice, reasonOf, warningsOf } from "../../../../service/builder/build/hugo.ts";
 
 const limits = { releaseBytes: 1, pagesPercent: 50, seconds: 30, memoryMiB: 1024, tasks: 256 };
 
@@ -44,6 +44,43 @@ test.each([
 ])("a template is named: %s", (output, said) => {
   const path = /(themes\/plain\/)?layouts\/a\.html/.exec(output)![0];
   expect(reason("exit-code exited 1", output)).toBe(`the template ${path} failed: ${said}`);
+});
+
+const denied = (what: string, policy: string) =>
+  `Error: x: access denied: "${what}" is not whitelisted in policy "security.${policy}"; the current security configuration is:`;
+const module = 'Module "t" is not compatible with this Hugo version';
+const partial = 'partial "head.html" not found';
+test.each([
+  [denied("go", "exec.allow"), "the site imports Hugo modules, which a build does not download. Run hugo mod vendor,"],
+  [denied("npx", "exec.allow"), "the build may not use npx. Add it to hooks[].site.hugo.exec, which outranks"],
+  [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
+  [denied("XX", "funcs.getenv"), 'Hugo failed: x: access denied: "XX"'],
+  [`WARN 2026/11/23 12:00:00 ${module}; run\nError: ${partial}`, `${module}. Install the Hugo that it needs, and set`],
+  [`WARN  ${module}: Min 0.9; run\nError: layouts/a.html:1: ${partial}`, `${module}: Min 0.9. Install the Hugo that`],
+])("%s has the reason: %s", (output, words) => {
+  const found = reason("exit-code exited 1", output);
+  expect([found.startsWith(words), /access denied: |head\.html" not found\)$/.test(found)]).toEqual([true, true]);
+});
+
+test("Hugo's warnings are reported once each, without their times, the first five of them", () => {
+  const lines = ["WARN 2026/11/23 12:00:00 a", "WARN  a", "ERROR e", "no WARN x", `WARN b\u001b${"c".repeat(301)}`, ""];
+  const two = ["Hugo: a", `Hugo: b?${"c".repeat(298)}…`];
+  expect(warningsOf(lines.join("\n"))).toEqual(two);
+  const five = [...two, "Hugo: d", "Hugo: e", "Hugo: f"];
+  expect(warningsOf([...lines, "WARN d\nWARN e\nWARN f\nWARN g\nWARN h"].join("\n"))).toEqual([
+    ...[...five, "Hugo: 2 more warnings"],
+  ]);
+});
+
+test.each<[string, string, string]>([
+  ["docs/hugo.toml themes/t/hugo.toml .github/config.yml", "", "docs, not in the top folder"],
+  ["web/config/_default/hugo.yaml a/b/config.json", "docs", "web, a/b, not in docs"],
+  ["config/production/menus.toml", "docs", "the top folder, not in docs"],
+  ["hugo.yml docs/hugo.toml", "", ""],
+  ["docs/my-hugo.toml docs/hugo.toml.txt", "", ""],
+])("of the files %s, for the folder %j, Hugo's configuration is in: %s", (files, folder, found) => {
+  const advice = found && ` Hugo's configuration is in ${found}. Correct hooks[].site.folder.`;
+  expect(folderAdvice(files.split(" "), folder)).toBe(advice);
 });
 
 test.each([

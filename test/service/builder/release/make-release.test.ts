@@ -43,7 +43,7 @@ onPlaces((made) => {
 const from = { folder: "", content: ["content"] };
 let commits = 0;
 const make = (commit: string, found = walk(places.out), of = places) =>
-  makeRelease({ assets: ["css", "png"] }, of, { commit, from }, found, warnings);
+  makeRelease({ assets: ["css", "png"] }, of, { commit, from, warnings }, found);
 
 /** Publishes these files and no others. Returns the release's id. */
 async function release(files: Readonly<Record<string, string | Buffer>>): Promise<string> {

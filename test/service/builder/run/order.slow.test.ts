@@ -79,6 +79,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
     // There is no release to compare the commit with.
     ...["git fetch", "git ls-tree"],
     ...checkedOut,
+    "unlink site/work/cache/pages.csv",
     ...["unlink site/work/stats.json", "write site/work/stats.json", "write site/work/clone/hugo_stats.json"],
     ...[...released, ...switched, ...done],
   ]);

@@ -130,7 +130,6 @@ describe("a submodule", () => {
       "Submodule 'a' (ssh://h/x) registered: submodule 'themes/a' (ssh://h/x)\nCould not read from remote repository",
       "ssh://h/x is read over SSH, with the deploy key and the known hosts of the site.",
     ],
-    ["fatal: No url found for submodule path 'a' in .gitmodules", ".gitmodules has no address for a submodule. "],
     ["fatal: it went wrong", "git says: fatal: it went wrong. Correct .gitmodules."],
     ["fatal: repository 'x' not found: y", "a submodule is not there. "],
   ])("%s: %s", (stderr, reason) => {

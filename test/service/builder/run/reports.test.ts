@@ -80,6 +80,10 @@ describe("a result", () => {
     end({ result: "published", commit: c });
     end({ result: "nothing", commit: a });
     expect(added()).toEqual([]);
+    for (const warnings of [["one"], ["one", "two"]]) end({ result: "published", commit: c, warnings });
+    const words = ["Published, with 1 warning: one", "Published, with 2 warnings: one; two"];
+    expect(all().map(({ reason }) => reason)).toEqual(words);
+    added();
   });
 
   test("is of the branch's head where its commit was rejected before its build, and of none without a git host", () => {

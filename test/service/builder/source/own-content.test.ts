@@ -2,14 +2,15 @@
 import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { builderSettings } from "../../../../infra/host/builder/builder.ts";
-import { contentFolders, contentOf, movedFrom } from "../../../../service/builder/build/content.ts";
+import { contentFolders, contentOf, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
 import { bench, cannotBuild, closeGitHost } from "../harness.ts";
-import { inDocs, siteFiles } from "../hugo-site.ts";
+import { inDocs, pointer, siteFiles } from "../hugo-site.ts";
 
 type From = Parameters<typeof movedFrom>[0]["from"];
 type Given = Parameters<typeof movedFrom>[1];
+const never = "0001-01-01T00:00:00Z";
 
 test.each<[string, From, Given, string | undefined]>([
   ["the same folders", { folder: "docs", content: "/srv/c" }, { folder: "docs", content: "/srv/c" }, undefined],
@@ -20,6 +21,22 @@ test.each<[string, From, Given, string | undefined]>([
   ["another site.folder", { folder: "docs", content: ["docs/content"] }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
   expect(movedFrom({ release: "r", from }, settings)).toBe(reason);
+});
+
+test.each([
+  // As Hugo 0.111 and 0.168 write it.
+  [
+    "a slash, .html, without a host, each once",
+    ["false,https://h/1/", "false,https://h/1/", "false,/2.html,page,x"],
+    2,
+  ],
+  ["a draft, no address, JSON", ["true,https://h/4/", "false,", "false,,page,x", "false,https://h/5/index.json"], 0],
+  ["one that is to expire", ["false,/1/"], 1, "2999-01-01T00:00:00Z"],
+  ["one that has expired", ["false,/1/"], 0, "2001-01-01T00:00:00+02:00"],
+  ["one that is to come", ["false,/1/"], 0, undefined, "2999-01-01T00:00:00Z"],
+])("of the content's pages are to be rendered: %s", (_, ends, count, expiry = never, begin = never) => {
+  const lines = ends.map((end) => `content/a.md,,"A, ""b""",${begin},${expiry},${begin},${end}\n`);
+  expect(pagesListed(`path,slug,title,date,expiryDate,publishDate,draft,permalink\n${lines.join("")}`)).toBe(count);
 });
 
 test("the content folders of a release are those that Hugo printed, or its default; none where they are outside now", () => {
@@ -83,9 +100,12 @@ test("a site in a folder is built from its content of every language, and a push
   };
   const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;
   const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
-  const toml = `contentDir = "texts/en"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}`;
+  const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}`;
   const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
-  await pushed(inDocs({ ...siteFiles(1), ...files }));
+  const lfs = { ".gitattributes": "*.png filter=lfs\n", "media/a.png": pointer, "static/unused.png": pointer };
+  expect((await pushed(inDocs({ ...siteFiles(1), ...files, ...lfs }))).warnings).toEqual([
+    expect.stringContaining(" its pointers: docs/media/a.png. "),
+  ]);
   // In its unit Hugo cannot write there, and would print nothing.
   expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
   expect(site.page()).toContain("/post/a/");

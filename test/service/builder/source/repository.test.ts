@@ -1,12 +1,14 @@
 /** What the builder fetches, and what of it is used. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import * as v from "valibot";
 import { beforeEach, describe, expect, test } from "vitest";
+import { builderShape } from "../../../../service/builder/settings.ts";
 import { checkOut, fetchHead } from "../../../../service/builder/source/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "../harness.ts";
-import { siteFiles } from "../hugo-site.ts";
+import { pointer, says, siteFiles } from "../hugo-site.ts";
 
 let site: Bench;
 onCopies(1, (copy) => {
@@ -18,7 +20,7 @@ type Settings = Partial<Bench["builder"]["settings"]>;
 async function checkedOut(files: Files, changes: Settings = {}): Promise<readonly string[]> {
   site.repository.push(files);
   const at = contextOf({ ...site, builder: { ...site.builder, settings: { ...site.builder.settings, ...changes } } });
-  return checkOut(at, await fetchHead(at));
+  return (await checkOut(at, await fetchHead(at))).links;
 }
 const has = (path: string) => existsSync(join(site.places.clone, path));
 
@@ -35,6 +37,12 @@ test("a change of README.md builds nothing, and the next push is compared with t
   site.repository.push({ LICENSE: "" });
   site.deliver();
   expect((await site.work()).last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
+});
+
+test.each(["新分支/50%#ünï", "@", "\u3000", "'$(id)'"])("the branch %s is fetched", async (branch) => {
+  const head = site.repository.push({}, { branch });
+  const settings = v.parse(builderShape, { ...site.builder.settings, branch });
+  expect(await fetchHead(contextOf({ ...site, builder: { ...site.builder, settings } }))).toBe(head);
 });
 
 test("a commit that tracks content is rejected where the content is outside, but for .gitkeep and a link in its place", async () => {
@@ -78,6 +86,35 @@ test("the builder leaves tracked links out and names them; without their removal
   expect(site.page("passwd.txt")).toBe("/etc/passwd");
 });
 
+test("a repository with SHA-256 ids is published in place of one with SHA-1 ids, and the reverse", async () => {
+  const host = await gitHost();
+  host.repository("sha256", "sha256").push(siteFiles(2));
+  const { settings } = site.builder;
+  site.deliver();
+  const { last } = await site.work({ ...site.builder, settings: { ...settings, repository: host.url("sha256") } });
+  expect([last.result, last.warnings, last.commit!.length]).toEqual(["published", [], 64]);
+  expect(site.page()).toContain(says(2));
+  site.deliver();
+  expect((await site.work()).last).toMatchObject({ result: "published", commit: site.repository.head(), warnings: [] });
+});
+
+test("a pointer of Git LFS is named where Hugo reads it, until a release has the file itself", async () => {
+  const work = async (files: Files) => {
+    site.repository.push(files);
+    site.deliver();
+    return site.work();
+  };
+  const attributes = { "static/.gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n" };
+  const others = { "static/b.png": "PNG", "static/c.txt": `x${pointer}`, "design/d.png": pointer };
+  const warnings = [
+    "Git LFS is not fetched, and these files are its pointers: static/a.png. Commit the files themselves.",
+  ];
+  const found = await work({ ...attributes, ...others, "static/a.png": pointer });
+  expect(found).toMatchObject({ deployed: { warnings }, last: { warnings } });
+  expect(await work({ "README.md": "" })).toMatchObject({ deployed: { warnings }, last: { warnings: [] } });
+  expect(await work({ "static/a.png": "PNG" })).toMatchObject({ deployed: { warnings: [] } });
+});
+
 describe("submodules", () => {
   let host: GitHost;
   let theme: { readonly name: string; readonly commit: string };
@@ -111,6 +148,16 @@ describe("submodules", () => {
     expect(has("themes/t/static")).toBe(false);
     await checkedOut({ "README.md": "" });
     expect(readFileSync(join(site.places.clone, "themes/t/static/theme.css"), "utf8")).toBe("a{}");
+  });
+
+  test("the reason names a theme cloned in place and a commit that its repository lacks, unless submodules are off", async () => {
+    const inPlace = { "themes/t": { submodule: theme.commit } };
+    await expect(checkedOut(inPlace)).rejects.toThrow(/^a submodule: themes\/t is a repository cloned into this one, /);
+    await checkedOut(inPlace, { submodules: false });
+    const lacking = checkedOut({ ...using(host.url(theme.name)), "themes/t": { submodule: "2".repeat(40) } });
+    await expect(lacking).rejects.toThrow(
+      /^a submodule: themes\/t lacks the commit .* \(git: fatal: .*not our ref 2{40}\)/,
+    );
   });
 
   test("the reason names an address where no repository is, and how to do without submodules", async () => {

@@ -24,7 +24,8 @@ test.each([
 
 // answers.test.ts has where each API is.
 test.each<[GitHostName, string]>([
-  ["github", `https://git.example.net/api/v3/repos/a/b/statuses/${commit}`],
+  ["github", `https://api.github.com/repos/a/b/statuses/${commit}`],
+  ["github-enterprise", `https://git.example.net/api/v3/repos/a/b/statuses/${commit}`],
   ["gitlab", `https://git.example.net/api/v4/projects/a%2Fb/statuses/${commit}`],
   ["gitea", `https://git.example.net/api/v1/repos/a/b/statuses/${commit}`],
   ["bitbucket", `https://api.bitbucket.org/2.0/repositories/a/b/commit/${commit}/statuses/build`],
@@ -67,7 +68,7 @@ test("the body has the reason, the build's name and the site's URL; Bitbucket ne
 test("a reason is cut where the API takes no more, by characters", () => {
   for (const name of gitHostNames) {
     if (apis[name]?.status === undefined) continue;
-    const longest = name === "github" ? 140 : 255;
+    const longest = name.startsWith("github") ? 140 : 255;
     const of = (characters: number) => {
       const reason = "\u{1f41f}".repeat(characters);
       return at(name, "https://git.example.net/example/site.git", { reason }).body.description!;

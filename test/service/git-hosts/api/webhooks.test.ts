@@ -7,7 +7,6 @@ import { clientOf, differences, leadsTo, type WebhookClient, whyNot } from "../.
 import { apis } from "../../../../service/git-hosts/api/index.ts";
 import { type GitHostName, gitHostNames, gitHosts } from "../../../../service/git-hosts/index.ts";
 import { decide } from "../../../../service/git-hosts/payload.ts";
-import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
 import type { Delivery } from "../../../fakes/deliveries.ts";
 import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../../fakes/webhook-api.ts";
 
@@ -29,6 +28,7 @@ async function lead(address: string | URL | Request, init?: RequestInit): Promis
 
 const repositories: Partial<Record<GitHostName, string>> = {
   github: "https://github.com/example/site.git",
+  "github-enterprise": "https://git.example.net/example/site.git",
   gitlab: "git@altssh.gitlab.com:example/site.git",
   "gitlab-self-managed": "https://git.example.net/example/site.git",
   gitea: "https://git.example.net/gitea/example/site.git",
@@ -75,8 +75,7 @@ const useEnvironment = (tokens: Readonly<Record<string, string>>): void => {
 };
 const hookOf = (gitHost: GitHostName) => ({ name: "site", gitHost, repository: repositories[gitHost]! });
 function client(gitHost: GitHostName, token: string = running.api.token): WebhookClient {
-  const variable = apis[gitHost]!.variable(repositoryOf("https://github.com/example/site"));
-  useEnvironment({ [variable]: token });
+  useEnvironment({ [apis[gitHost]!.variable]: token });
   return clientOf(hookOf(gitHost))!;
 }
 const wantedOf = (gitHost: GitHostName) => ({ url, secret: newSecret(gitHost) });
@@ -84,7 +83,8 @@ const wantedOf = (gitHost: GitHostName) => ({ url, secret: newSecret(gitHost) })
 test("each names its variable, and an empty one is none", () => {
   const variables = withApi.map((name) => [name, client(name).server.variable]);
   expect(Object.fromEntries(variables)).toEqual({
-    ...{ github: "GITHUB_TOKEN", gitlab: "GITLAB_TOKEN", "gitlab-self-managed": "GITLAB_TOKEN" },
+    ...{ github: "GITHUB_TOKEN", "github-enterprise": "GH_ENTERPRISE_TOKEN" },
+    ...{ gitlab: "GITLAB_TOKEN", "gitlab-self-managed": "GITLAB_TOKEN" },
     ...{ gitea: "GITEA_TOKEN", forgejo: "FORGEJO_TOKEN", gogs: "GOGS_TOKEN" },
     ...{ bitbucket: "BITBUCKET_TOKEN", "bitbucket-data-center": "BITBUCKET_TOKEN" },
   });

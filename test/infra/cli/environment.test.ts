@@ -1,0 +1,38 @@
+/** What the operator's environment may have set. */
+import { execFile, execFileSync } from "node:child_process";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+
+const notTaken = (name: string) => `pushgate: no request goes through ${name}, which needs a URL such as`;
+test.each([
+  ["HTTPS_PROXY", "http://127.0.0.1:PORT", {}, "CONNECT api.example.org:443", ",", ""],
+  ["https_proxy", "http://127.0.0.1:PORT", { no_grpc_proxy: "mine" }, "CONNECT api.example.org:443", "mine", ""],
+  ["https_proxy", "http://127.0.0.1:PORT", { NO_PROXY: "*" }, "", ",", ""],
+  ["HTTPS_PROXY", "127.0.0.1:PORT", {}, "", ",", notTaken("HTTPS_PROXY")],
+  ["https_proxy", "", {}, "", "undefined", ""],
+])(
+  "of %s=%s with %o fetch makes use, and the connection to the engine none",
+  async (name, value, more, used, past, says) => {
+    const asked: string[] = [];
+    const proxy = createServer().on("connect", ({ method, url }, socket) => {
+      asked.push(`${method} ${url}`);
+      socket.end("HTTP/1.1 502 none\r\n\r\n");
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    const { PATH = "" } = process.env;
+    const env = { PATH, [name]: value.replace("PORT", String((proxy.address() as AddressInfo).port)), ...more };
+    const script = "console.log(process.env.no_grpc_proxy); fetch('https://api.example.org').catch(() => {})";
+    const ran = await promisify(execFile)("node", ["--import", "pushgate/fast-start", "-e", script], { env });
+    proxy.close();
+    expect([asked.join(), ran.stdout.trim()]).toEqual([used, past]);
+    expect(ran.stderr.slice(0, says.length || undefined)).toBe(says);
+  },
+);
+
+test("git checks every text out with LF, whatever core.autocrlf says", () => {
+  const texts = ["infra/apply/apply.sh", "infra/index.ts", "package-lock.json"];
+  const attributes = execFileSync("git", ["check-attr", "eol", "--", ...texts], { encoding: "utf8" });
+  expect(attributes).toBe(texts.map((path) => `${path}: eol: lf\n`).join(""));
+});
