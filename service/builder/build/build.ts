@@ -43,7 +43,7 @@ export async function build(settings: BuilderSettings, places: Places, files: re
   const advice = folderAdvice(files, settings.folder);
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits) + advice);
   if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
-  return built.printed;
+  return { printed: built.printed, advice };
 }
 
 /** The unit mounts the stats over the source's file. A build begins with the repository's, else with the last ones. */

@@ -2,7 +2,6 @@
 import { build } from "../build/build.ts";
 import { contentOf, fromOf, movedFrom, pagesListed } from "../build/content.ts";
 import { gate } from "../build/gate.ts";
-import { folderAdvice } from "../build/hugo.ts";
 import { makeRoom } from "../build/room.ts";
 import { beginningOf, ifThere, remove, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
@@ -72,12 +71,11 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   const { links, files } = await run.timed("checkout", () => checkOut(context, commit));
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   if (!published) remove(places.pages); // so that they are listed
-  const printed = await run.timed("build", () => build(settings, places, files, last.warnings));
+  const { printed, advice } = await run.timed("build", () => build(settings, places, files, last.warnings));
   await run.timed("publish", async () => {
     const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
-    const hint = leftOut + folderAdvice(files, settings.folder);
     const content = published ? 0 : pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "");
-    const found = gate(places.out, settings, published?.pages ?? null, content, hint);
+    const found = gate(places.out, settings, published?.pages ?? null, content, leftOut + advice);
     const source = { commit, from: fromOf(settings, printed), warnings: last.warnings };
     const made = await makeRelease(settings, places, source, found);
     try {

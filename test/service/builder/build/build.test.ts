@@ -116,7 +116,7 @@ describe("the generator's socket", () => {
     });
 
   const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, memoryMiB: 1024 };
-  const built = (limit: Partial<typeof limits> = {}, files: string[] = [], warnings: string[] = []): Promise<string> =>
+  const built = (limit: Partial<typeof limits> = {}, files: string[] = [], warnings: string[] = []) =>
     build({ generator, limits: { ...limits, ...limit } } as BuilderSettings, places, files, warnings);
   /** Seconds of a build with which the builder waits for one second: the unit has 60 s more to start and to end. */
   const seconds = -59;
@@ -124,7 +124,7 @@ describe("the generator's socket", () => {
   test("a connection starts a build into an empty folder, which the generator's account may write", async () => {
     await unit(good, () => `${first}{ "dir": "/source" }\npushgate-generator begins\nsaid so\n`);
     const warnings: string[] = [];
-    expect(await built({}, ["docs/hugo.toml"], warnings)).toBe('{ "dir": "/source" }\n');
+    expect((await built({}, ["docs/hugo.toml"], warnings)).printed).toBe('{ "dir": "/source" }\n');
     expect(warnings).toEqual([expect.stringMatching(/^Hugo's configuration is in docs, not in the top folder\. /)]);
     expect([connections, readdirSync(places.out)]).toEqual([1, ["index.html"]]);
     const modes = [places.out, places.stats].map((path) => statSync(path).mode & 0o777);
