@@ -48,20 +48,18 @@ enable_units() {
   reload_stale "$@"
 }
 
-# Restarts services $2..., and looks twelve times, 0.1 s apart, until command $1, which may wait, succeeds. Fails where one failed.
+# Restarts service $1, and looks twelve times, 0.1 s apart, until the layer's `serves`, which may wait, succeeds. Fails where
+# the service failed.
 restart_and_watch() {
-  serves=$1
-  shift
-  systemctl reset-failed "$@" 2>/dev/null || :
-  systemctl restart "$@"
+  systemctl reset-failed "$1" 2>/dev/null || :
+  systemctl restart "$1"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-    ! "$serves" || return 0
-    for unit; do
-      [ "$(systemctl show -p Result --value "$unit")" != success ] || continue
-      say "$unit does not stay up. Its last journal lines:"
-      lines_of "$unit"
+    ! serves || return 0
+    [ "$(systemctl show -p Result --value "$1")" != success ] || {
+      say "$1 does not stay up. Its last journal lines:"
+      lines_of "$1"
       exit 1
-    done
+    }
     sleep 0.1
   done
 }

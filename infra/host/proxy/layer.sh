@@ -38,7 +38,7 @@ take_up() {
     renew=yes
   }
   systemctl is-active --quiet "$service" || renew=yes
-  if [ "$renew" = no ]; then reload; else restart_and_watch serves "$service"; fi
+  if [ "$renew" = no ]; then reload; else restart_and_watch "$service"; fi
 }
 
 activate() {

@@ -56,7 +56,7 @@ take_up() {
   systemctl is-active --quiet "$service" || renew=yes
   systemctl is-active --quiet "$metrics" || renew=yes
   # A receiver that cannot use its settings exits within a second.
-  [ "$renew" = no ] || restart_and_watch serves "$service"
+  [ "$renew" = no ] || restart_and_watch "$service"
   # systemd 252 enforces a changed allowlist with the daemon-reload. 257 does so only when a unit starts in the same
   # slice, and admits a removed range until then.
   systemd-run --quiet --wait --collect --slice="$slice" --unit=pushgate-receiver-lists true
