@@ -157,7 +157,8 @@ describe("metrics", () => {
       `Prometheus has ${query}`,
       async () => {
         const answer = await host.read(
-          `curl -sS --get --data-urlencode 'query=${query}' http://127.0.0.1:9090/api/v1/query || echo '{}'`,
+          // While Prometheus starts, it rejects a query with 503 and text.
+          `curl -fsS --get --data-urlencode 'query=${query}' http://127.0.0.1:9090/api/v1/query || echo '{}'`,
         );
         type Found = { data?: { result: { metric: Record<string, string>; value: [number, string] }[] } };
         const named = (JSON.parse(answer) as Found).data?.result.map(
