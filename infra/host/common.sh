@@ -55,7 +55,7 @@ restart_and_watch() {
   systemctl restart "$1"
   for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
     ! serves || return 0
-    [ "$(systemctl show -p Result --value "$1")" != success ] || {
+    [ "$(systemctl show -p Result --value "$1")" = success ] || {
       say "$1 does not stay up. Its last journal lines:"
       lines_of "$1"
       exit 1

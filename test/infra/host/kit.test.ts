@@ -1,5 +1,5 @@
 /** How a layer's files are made of templates, and where systemd looks for drop-ins. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,4 +58,18 @@ test("a layer owns its files and the drop-ins of its units, and its steps are fu
   expect(layerOf(base, "name", { facts: [] })).toMatchObject({ files: [], owns: [] });
   const more = { owns: ["/x"], timeout: 5 };
   expect(layerOf(base, "name", { files, facts: [], ...more })).toMatchObject(more);
+});
+
+test.each([
+  ["success", 0],
+  ["exit-code", 1],
+])("a restarted service may answer late, and an apply fails at once where it failed: %s", (result, code) => {
+  const own = `systemctl() { [ "$1" != show ] || echo ${result}; }
+say() { :; }
+lines_of() { :; }
+tries=0
+serves() { tries=$((tries + 1)); [ $tries = 3 ]; }
+restart_and_watch x`;
+  const { status } = spawnSync("sh", ["-ec", layerScript(baseWith({ "layer.sh": own }), "name")]);
+  expect(status).toBe(code);
 });
