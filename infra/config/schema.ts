@@ -120,7 +120,7 @@ const site = object({
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),
   submodules: v.optional(boolean("Fetch the submodules that `.gitmodules` names, such as themes."), true),
   knownHosts: list(knownHost, "lines of known_hosts", "SSH host keys of the git host, for a repository over SSH."),
-  egress: list(range, "private ranges", "Private ranges that a fetch may reach, such as a git host's."),
+  egress: list(range, "private ranges", "Private ranges that a fetch may reach, without the host itself."),
   writers: v.exactOptional(
     text(
       /^(?!pushgate-)[a-z_][a-z0-9_-]{0,30}$/,

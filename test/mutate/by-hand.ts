@@ -95,6 +95,7 @@ export const byHand: readonly ByHand[] = [
     ["|| return 1\n  cat <<TABLE", "\n  cat <<TABLE"],
     ['*%*) echo "egress', '*%%*) echo "egress'],
     ["ip daddr != @private4 tcp", "tcp"],
+    ["fib daddr type local goto closed", ""],
     ["    reject with icmpx admin-prohibited", ""],
     ["delete table inet pushgate_egress\n", ""],
   ]),

@@ -5,9 +5,7 @@
 # minute by the guard, and where a builder finds that no table limits it, which then does not run.
 set -u
 export LC_ALL=C
-# builders, generators, reporters: accounts; ports: of the git hosts; generator_ports: of addresses that a build may read;
-# report_ports: where results are sent; private4, private6: ranges that are not the internet; also4, also6: ranges that the
-# operator opened to git; itself4, itself6: loopback.
+# accounts: a line for each; private4, private6: ranges that are not the internet; itself4, itself6: loopback.
 . /etc/pushgate/egress.conf
 resolv=/etc/resolv.conf
 
@@ -30,40 +28,44 @@ allow() { # family word, addresses, ports, protocol
   [ -z "$2" ] || echo "    $1 daddr { $2 } $4 dport { $3 } accept"
 }
 
-# The last two lines reject at once: a build would wait for minutes for a connection without an answer.
-chain() { # name, ports, IPv4 and IPv6 ranges beside the internet
+# `local`: firewalls admit what a host sends to itself, also at its public address. `closed` rejects at once: a build would
+# wait for minutes for a connection without an answer.
+chain() { # account, ports, IPv4 and IPv6 ranges beside the internet
   echo "  chain $1 {"
   if [ -n "$2" ]; then
     for protocol in udp tcp; do
       allow ip "$servers4" 53 "$protocol"
       allow ip6 "$servers6" 53 "$protocol"
     done
+    echo "    fib daddr type local goto closed"
     allow ip "$3" "$2" tcp
     allow ip6 "$4" "$2" tcp
     echo "    ip daddr != @private4 tcp dport { $2 } accept"
     echo "    ip6 daddr != @private6 tcp dport { $2 } accept"
   fi
-  echo "    meta l4proto tcp reject with tcp reset"
-  echo "    reject with icmpx admin-prohibited"
+  echo "    goto closed"
   echo "  }"
 }
 
-jumps_of() { # chain, accounts
-  chain=$1
-  shift
-  for account; do
-    uid=$(id -u "$account" 2>/dev/null) || {
-      echo "egress: the account $account is missing. Run npx pulumi up." >&2
-      return 1
-    }
-    echo "    meta skuid $uid jump $chain"
+# What the function $1 prints of each account.
+of_each() {
+  printf '%s\n' "$accounts" | while IFS=';' read -r account ports also4 also6; do
+    [ -z "$account" ] || "$1" "$account" "$ports" "$also4" "$also6" || return 1
   done
+}
+
+jump() { # account
+  uid=$(id -u "$1" 2>/dev/null) || {
+    echo "egress: the account $1 is missing. Run npx pulumi up." >&2
+    return 1
+  }
+  echo "    meta skuid $uid jump $1"
 }
 
 table() {
   servers=$(resolvers)
   servers4=$(of 4) servers6=$(of 6)
-  jumps=$(jumps_of builder $builders && jumps_of generator $generators && jumps_of reporter $reporters) || return 1
+  jumps=$(of_each jump) || return 1
   cat <<TABLE
 table inet pushgate_egress
 delete table inet pushgate_egress
@@ -78,9 +80,11 @@ table inet pushgate_egress {
     flags interval
     elements = { $private6 }
   }
-$(chain builder "$ports" "$also4" "$also6")
-$(chain generator "$generator_ports" '' '')
-$(chain reporter "$report_ports" "$also4" "$also6")
+  chain closed {
+    meta l4proto tcp reject with tcp reset
+    reject with icmpx admin-prohibited
+  }
+$(of_each chain)
   chain output {
     type filter hook output priority filter; policy accept;
 $jumps

@@ -3,8 +3,8 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { call, quote } from "../../apply/shell.ts";
 import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { isV4, loopback, networks, v4, v6 } from "../../networks.ts";
-import { readsWeb } from "../builder/hugo.ts";
+import { loopback, networks, v4, v6 } from "../../networks.ts";
+import * as generator from "../builder/hugo.ts";
 import { driftText } from "../firewall/firewall.ts";
 import * as kit from "../kit.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
@@ -26,25 +26,27 @@ const sysusersOf = (hook: SiteHook): string =>
     reporter: reportersOf([hook]).map((user) => `u ${user} - "pushgate reporter of ${hook.name}" /nonexistent`),
   });
 
+/** A line for each account of the site: what it reaches beside its name servers. */
+function confined(hook: SiteHook): string[] {
+  const { name, repository, site } = hook;
+  // A theme's host is another one than the repository's.
+  const ports = [repositoryOf(repository).port, ...(site.submodules ? [443] : [])];
+  const also = [v4, v6].map((of) => listed(of(site.egress)));
+  return [
+    [builderUser(name), ascending(ports), ...also],
+    [generatorUser(name), generator.readsWeb(hook) ? 443 : "", "", ""],
+    ...reportersOf([hook]).map((user) => [user, ascending(reportPorts(hook)), ...also]),
+  ].map((words) => words.join(";"));
+}
+
 export function egressLayer(settings: Settings) {
   const sites = sitesOf(settings);
-  const ports = sites.map(({ repository }) => repositoryOf(repository).port);
-  // A theme's host is another one than the repository's.
-  const ofSubmodules = sites.some(({ site }) => site.submodules) ? [443] : [];
-  const also = sites.flatMap(({ site }) => site.egress);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
   const configuration = kit.template(import.meta.url, "egress.conf", {
     program,
-    builders: sites.map(({ name }) => builderUser(name)),
-    generators: sites.map(({ name }) => generatorUser(name)),
-    reporters: reportersOf(sites),
-    reportPorts: ascending(sites.flatMap(reportPorts)),
-    ports: ascending([...ports, ...ofSubmodules]),
-    generatorPorts: sites.some(readsWeb) ? 443 : "",
+    accounts: sites.flatMap(confined).join("\n"),
     private4: listed(v4(closed)),
     private6: listed(v6(closed)),
-    also4: listed(also.filter(isV4)),
-    also6: listed(also.filter((range) => !isV4(range))),
     itself4: loopback.v4,
     itself6: loopback.v6,
   });

@@ -30,9 +30,17 @@ const azure = "168.63.129.16";
 const there = [git, office, neighbour, metadata, azure];
 const there6 = [git6, office6, metadata6];
 const all = [...there, ...there6];
+/** The host's own addresses; docs opens a range with the last one. */
+const itself = [own, own6, "10.1.2.9"];
+const everywhere = [...all, ...itself];
 const ports = [443, 2222, 22, 53];
 const toPorts = (at: readonly string[], ...own: readonly number[]) =>
   at.flatMap((to) => own.map((port) => `${to} ${port}`));
+
+const listening = (at: readonly string[]) =>
+  toPorts(at, ...ports)
+    .map((to) => `listen,${to.replace(" ", ",")}`)
+    .join(" ");
 
 /** What each script prints on a host that has all other addresses at the other end of a cable. */
 function host(scripts: readonly string[]): string[] {
@@ -40,7 +48,9 @@ function host(scripts: readonly string[]): string[] {
   root.write("/etc/resolv.conf", `nameserver ${neighbour}\nnameserver ${git6}\n`);
   const { stdout, stderr } = inNamespace(
     `${cable({ v4: own, v6: own6 }, { v4: there, v6: there6 })}
-nsenter --target "$far" --net ${connect} ${all.flatMap((to) => ports.map((port) => `listen,${to},${port}`)).join(" ")}
+ip address add ${itself[2]} dev lo
+nsenter --target "$far" --net ${connect} ${listening(all)}
+${connect} ${listening(itself)}
 ${scripts.join("\necho ====\n")}`,
     root.at("bin"),
   );
@@ -48,7 +58,7 @@ ${scripts.join("\necho ====\n")}`,
   return stdout.split("====");
 }
 /** Tries a connection to each address and port. */
-const tcp = `${connect} ${all.flatMap((to) => ports.map((port) => `${to.includes(":") ? own6 : own},${to},${port}`)).join(" ")}`;
+const tcp = `${connect} ${everywhere.flatMap((to) => ports.map((port) => `${to.includes(":") ? own6 : own},${to},${port}`)).join(" ")}`;
 /** Sends datagrams four times: the first ones may get lost while the kernel looks for the neighbour. */
 const udp = `nsenter --target "$far" --net nft 'flush ruleset; table inet heard {
   set v4 { type ipv4_addr . inet_service; flags dynamic; size 99; }
@@ -70,18 +80,33 @@ describe("in a namespace", () => {
 
   const servers = [neighbour, git6];
   const dns = toPorts(servers, 53);
-  const open = [git, git6, office, office6];
+  const internet = [git, git6];
+  const open = [...internet, office, office6];
   const private_ = "s/ ip6? daddr != \\@private.//g";
   /** `change`: in Perl, of the table's text, for what happens without some of its words. */
   type Row = [account: string, change: string, how: string, reaches: readonly string[]];
   test.each<[what: string, rows: Row[]]>([
     [
-      "the builder reaches name server and repositories' ports, on the internet and in opened ranges; more without a rule",
+      "the builder reaches name server and its repository's port on the internet; more without a rule",
       [
-        ["build-site", "", tcp, [...toPorts(open, 443, 2222), ...dns]],
-        ["build-site", "s/^ {4}(meta l4proto tcp )?reject .*\\n//gm", tcp, toPorts(all, ...ports)],
-        ["build-site", private_, tcp, [...toPorts(all, 443, 2222), ...dns]],
-        ["build-site", "s/ tcp dport \\{ 443, 2222 \\}//g", tcp, [...toPorts(open, ...ports), `${neighbour} 53`]],
+        ["build-site", "", tcp, [...toPorts(internet, 443), ...dns]],
+        ["build-site", "s/^ {4}(meta l4proto tcp )?reject .*\\n//gm", tcp, toPorts(everywhere, ...ports)],
+        ["build-site", private_, tcp, [...toPorts(all, 443), ...dns]],
+        ["build-site", "s/ tcp dport \\{ 443 \\}//g", tcp, [...toPorts(internet, ...ports), `${neighbour} 53`]],
+      ],
+    ],
+    [
+      "the ranges of one site are open to no other site, and would be if both had one chain",
+      [
+        ["build-docs", "", tcp, [...toPorts(open, 2222), ...dns]],
+        ["build-site", "s/jump pushgate-build-site/jump pushgate-build-docs/", tcp, [...toPorts(open, 2222), ...dns]],
+      ],
+    ],
+    [
+      "the builder does not reach the host itself, in an opened range or at its public address, and would without the rule",
+      [
+        ["build-docs", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...open, ...itself], 2222), ...dns]],
+        ["build-site", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...internet, own, own6], 443), ...dns]],
       ],
     ],
     [
@@ -91,7 +116,7 @@ describe("in a namespace", () => {
         ["report-docs", private_, tcp, [...toPorts(all, 443), ...dns]],
       ],
     ],
-    ["other accounts reach everything", [["other", "", tcp, toPorts(all, ...ports)]]],
+    ["other accounts reach everything", [["other", "", tcp, toPorts(everywhere, ...ports)]]],
     [
       "by UDP the builder reaches its name servers' port 53 alone, and everything without one of the two lines",
       [
@@ -104,9 +129,10 @@ describe("in a namespace", () => {
   ])("%s", (_, rows) => {
     const found = host(
       rows.map(([account, change, how]) => {
-        const changed = `${script} --print >printed; perl -0pe '${change}' printed >changed; ! cmp -s printed changed`;
-        const load = change === "" ? script : `${changed}; nft -f changed`;
-        return `cd ${root.folder}; printf pushgate-${account} >who\n${load}\n${how}`;
+        // Root is the account here, and listens: what it answers is not the account's traffic.
+        const printed = `${script} --print | sed 's/skuid [0-9]*/& ct direction original/' >printed`;
+        const changed = `perl -0pe '${change}' printed >changed; ${change && "! cmp -s printed changed"}`;
+        return `cd ${root.folder}; printf pushgate-${account} >who\n${printed}\n${changed}\nnft -f changed\n${how}`;
       }),
     );
     expect(found.map(arrived)).toEqual(rows.map(([, , , reaches]) => [...new Set(reaches)].sort()));
@@ -147,8 +173,8 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     root.write("/etc/resolv.conf", resolv);
     const { stdout, stderr } = inNamespace(`${script} --print`, root.at("bin"));
     const admitted = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
-    // Once for each kind of account.
-    expect(admitted).toEqual([...lines, ...lines, ...lines]);
+    // Once for each account that reaches something.
+    expect(admitted).toEqual([...lines, ...lines, ...lines, ...lines]);
     expect(stderr.split("\n").filter(Boolean)).toEqual(says);
   });
 
@@ -172,8 +198,8 @@ describe("the configuration", () => {
   const [site, docs] = rebuilt.hooks as readonly [Hook, Hook];
   const textOf = (path: string, hooks: readonly Hook[] = rebuilt.hooks) =>
     egressLayer({ ...rebuilt, hooks }).files.find((one) => one.path === path)!.text;
-  const listed = (name: string, ...hooks: readonly Hook[]) =>
-    new RegExp(`^${name}='(.*)'$`, "m").exec(textOf(paths.egress, hooks))?.[1];
+  const portsOf = (account: string, ...hooks: readonly Hook[]) =>
+    new RegExp(`^pushgate-${account};(.*);.*;`, "m").exec(textOf(paths.egress, hooks))?.[1];
   const changed = (hook: Hook, change: Partial<Hook>, ofSite: Partial<Site> = {}): Hook => ({
     ...{ ...hook, ...change, site: { ...hook.site!, ...ofSite } },
   });
@@ -181,28 +207,23 @@ describe("the configuration", () => {
   const ssh = "ssh://git@git.example.net:2222/example/site.git";
   const status = { setsStatus: true } as const;
 
-  test.each<[what: string, name: string, hooks: Hook[], value: string]>([
-    ["https for submodules beside SSH", "ports", [changed(docs, {}, { submodules: true })], "443, 2222"],
-    ["SSH alone without submodules", "ports", [docs], "2222"],
-    ["a generator that may read addresses", "generator_ports", [site, docs], "443"],
-    ["a generator that may read none", "generator_ports", [site], ""],
-    ["no report", "report_ports", [changed(site, { repository: https })], ""],
-    ["no reporter", "reporters", [changed(site, { repository: https })], ""],
-    ["the API's port", "report_ports", [changed(site, { repository: https, ...status })], "3000"],
-    ["the API's port of an SSH address", "report_ports", [changed(site, { repository: ssh, ...status })], "443"],
-    [
-      "site.notify's port",
-      "report_ports",
-      [changed(site, { repository: ssh }, { notify: "https://chat.example.org:8443/x" })],
-      "8443",
-    ],
-  ])("has %s", (_, name, hooks, value) => {
-    expect(listed(name, ...hooks)).toBe(value);
+  const notify = "https://chat.example.org:8443/x";
+  test.each<[what: string, account: string, hook: Hook, ports: string | undefined]>([
+    ["https for submodules beside SSH", "build-docs", changed(docs, {}, { submodules: true }), "443, 2222"],
+    ["SSH alone without submodules", "build-docs", docs, "2222"],
+    ["a generator that may read addresses", "generator-docs", docs, "443"],
+    ["a generator that may read none", "generator-site", site, ""],
+    ["no reporter without a report", "report-site", changed(site, { repository: https }), undefined],
+    ["the API's port", "report-site", changed(site, { repository: https, ...status }), "3000"],
+    ["the API's port of an SSH address", "report-site", changed(site, { repository: ssh, ...status }), "443"],
+    ["site.notify's port", "report-site", changed(site, { repository: ssh }, { notify }), "8443"],
+  ])("has %s", (_, account, hook, ports) => {
+    expect(portsOf(account, hook)).toBe(ports);
   });
 
-  test("every account that the layer makes is in a list that confines it, and a fact holds its groups", () => {
+  test("every account that the layer makes has a line that confines it, and a fact holds its groups", () => {
     const accounts = [...textOf(paths.builderSysusers).matchAll(/^u (\S+) - /gm)].map(([, name]) => name!);
-    const confined = ["builders", "generators", "reporters"].flatMap((name) => listed(name, site, docs)!.split(" "));
+    const confined = [...textOf(paths.egress).matchAll(/^([\w-]+);/gm)].map(([, name]) => name!);
     expect(accounts.toSorted()).toEqual(confined.toSorted());
     const facts = layer.facts.filter(({ read }) => read.startsWith("groups_of "));
     expect(facts.map(({ name, read, want }) => [name, read, want.split("\n")])).toEqual(
