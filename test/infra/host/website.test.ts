@@ -156,11 +156,28 @@ describe("a folder that no build makes", () => {
     ["in the folder's place", "/downloads/secret.txt", "mv downloads aside; ln -s private downloads"],
   ])("publishes no other file by a link %s, and would without disable_symlinks", async (_, path, link) => {
     execFileSync("sh", ["-ec", link], { cwd: srv });
-    const mutant = config.replace("disable_symlinks on;", "");
+    const mutant = config.replace(/disable_symlinks .*;/g, "");
     expect(await replies([visit(path)], config)).toMatchObject([{ status: 404 }]);
     expect(await replies([visit(path)], mutant)).toMatchObject([{ status: 200, body: secret }]);
   });
 });
+
+test.each([
+  ["in a release", "/link/passwd", "/etc", "current/link", 404],
+  ["in place of a release", "/etc/passwd", "/", "current", 403],
+])(
+  "the builder's account publishes no file of others by a link %s, and would without disable_symlinks",
+  async (_, path, target, link, status) => {
+    // Root is the owner of the target; so another account must be that of the link.
+    const own = `ln -s ${target} link; [ "$(id -u)" != 0 ] || chown -h 12345 link; mv -T link ${link}`;
+    execFileSync("sh", ["-ec", own], { cwd: www });
+    const config = renderProxy(served, exampleHost);
+    const mutant = config.replace("disable_symlinks if_not_owner;", "");
+    expect(await replies([visit(path)], config)).toMatchObject([{ status }]);
+    expect(await replies([visit(path)], mutant)).toMatchObject([{ status: 200 }]);
+    execFileSync("sh", ["-ec", `rm -f current/link; ${publish("000001")}`], { cwd: www });
+  },
+);
 
 describe("by name", () => {
   const by = (name: string, host: string, path = "/"): LabRequest =>
