@@ -8,7 +8,7 @@ say() { echo "pushgate: $*" >&2; }
 [ -d "$rootRequests/$hook" ] || { say "$hook has no builder on this host. Run npx pulumi up."; exit 1; }
 sum() { [ ! -e "$status" ] || sha256sum <"$status"; }
 # As an item of a list: a hook, or a key of the status, may have the request's name.
-named() { grep -qE "(^ *|[[,])\"($request|request of uid 0 \($request\))\"([],]|$)" "$status"; }
+named() { grep -qE "(^ *|[[,])\"($request|request of root \($request\))\"([],]|$)" "$status"; }
 before=$(sum)
 began=$(date +%s)
 new=$rootRequests/.request-$hook

@@ -75,7 +75,7 @@ export function take(places: Places) {
   const there = new Set([...deliveries, ...requests, ...rootRequests].map(({ key }) => key));
   // Forgets an entry that is gone: a later one of its name may get the same inode.
   for (const key of stuck) if (!there.has(key)) stuck.delete(key);
-  const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map(requestName)];
+  const names = [...unstuck(deliveries).map(deliveryName), ...unstuck(requests).map((entry) => requestName(entry))];
   const isNoted = attempt(() => {
     if (names.length > 0) write(places.taken, [...noted(places), ...names]);
     return true;
@@ -121,8 +121,8 @@ const unstuck = (entries: readonly FoundFile[]): FoundFile[] => entries.filter((
 
 const isDelivery = (name: string): boolean => name.startsWith("delivery ");
 const deliveryName = ({ name }: FoundFile): string => `delivery ${printable(name.replace(/\.json$/, ""), 100)}`;
-const requestName = ({ name, stat }: FoundFile): string =>
-  `request of uid ${stat?.uid ?? "unknown"} (${printable(name, 50)})`;
+/** Not by uid: in the builder's user namespace all accounts but its own and root's are one. */
+const requestName = ({ name }: FoundFile, of = "a writer"): string => `request of ${of} (${printable(name, 50)})`;
 
 const kindOf = (name: string): Marker["kind"] =>
   isDelivery(name) ? "delivery" : name === "tick" || name === "schedule" ? name : "request";
@@ -165,7 +165,7 @@ function ofRoot(file: FoundFile): Marker {
   if (name === "tick" || name === "schedule") return { kind: name, name, file };
   const release = /^rollback-(.+)$/.exec(name)?.[1];
   if (release !== undefined) return { kind: "rollback", name: printable(name, 100), release, file };
-  return { kind: "request", name: requestName(file), file };
+  return { kind: "request", name: requestName(file, "root"), file };
 }
 
 /**

@@ -151,7 +151,7 @@ describe("rollback", () => {
       const input = JSON.stringify({ hook: "build", last: { trigger, milliseconds: { build: 1 } } }, null, 2);
       return spawnSync("sh", ["-c", `request=build; ${pattern}`], { input }).status === 0;
     };
-    const triggers = [["tick"], ["build", "tick"], ["tick", "request of uid 0 (build)"]];
+    const triggers = [["tick"], ["build", "tick"], ["tick", "request of root (build)"]];
     expect(triggers.map(isNamed)).toEqual([false, true, true]);
   });
 

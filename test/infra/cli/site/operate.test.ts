@@ -110,7 +110,7 @@ describe("build", () => {
     ["published", 0, "web1: published: R\nweb1: warning: W\n", ""],
     ["failed", 1, "", "pushgate: web1: failed: R\nweb1: warning: W\n"],
   ])("requests a build on one host, and waits for its result: %s", async (result, code, stdout, stderr) => {
-    const last = { ...status().last, result, reason: "R", warnings: ["W"], trigger: ["request of uid 0 (build)"] };
+    const last = { ...status().last, result, reason: "R", warnings: ["W"], trigger: ["request of root (build)"] };
     const write = `printf '%s' '${JSON.stringify(status({ last }))}' >"$status.new" && mv "$status.new" "$status"`;
     hosts.add("web1", { builder: `${write} && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"` });
     expect(await hosts.run("build", "site", "--host", "web1")).toEqual({ code, stdout, stderr });

@@ -4,7 +4,6 @@
  */
 import { execFileSync } from "node:child_process";
 import {
-  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -89,11 +88,10 @@ describe("a request", () => {
     removeDone(places, again);
   });
 
-  test("has the account that made it in its name", ({ skip }) => {
-    skip(process.getuid?.() !== 0, "only root can give a file to another account");
-    put(places.requests, "content");
-    chownSync(at("content"), 12_345, 0);
-    expect(take(places).markers.map(({ name }) => name)).toEqual(["request of uid 12345 (content)"]);
+  test("is named after the folder that it came from, which no writer can choose", () => {
+    for (const folder of [places.requests, places.rootRequests]) put(folder, "build");
+    const names = take(places).markers.map(({ name }) => name);
+    expect(names).toEqual(["request of a writer (build)", "request of root (build)"]);
   });
 
   test("of a member is noted, so that the next start finds it after a kill, until it is done", () => {
