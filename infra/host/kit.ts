@@ -152,6 +152,9 @@ export const sandbox = (program: keyof typeof memory, denied = ""): string =>
     denied,
   }).trimEnd();
 
+/** Of the units that read what comes from a repository. `root`: an empty folder, in which systemd makes mount points. */
+export const ownRoot = (root: string): string => template(import.meta.url, "sandbox/root.conf", { root }).trimEnd();
+
 /** Of the oneshots that place tables, rules and routes as root. `families`, `kernel`: what one of them has in addition. */
 export const oneshotSandbox = (families = "", kernel = ""): string =>
   template(import.meta.url, "sandbox/oneshot.conf", { families, kernel }).trimEnd();

@@ -42,8 +42,8 @@ export const paths = {
   rootRequests: "/var/spool/pushgate-root",
   /** For each hook: clone, releases, and the link to the current release. */
   sites: "/var/lib/pushgate-sites",
-  /** The generator's sockets, how its last builds ended, and the empty folder that is its root directory. */
   generator: "/run/pushgate-generator",
+  roots: "/run/pushgate-roots",
 } as const;
 
 export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
@@ -103,6 +103,15 @@ export const units = {
 /** Fits the names of these units, with `*` for each instance. */
 export const oneOf = (names: readonly string[]): RegExp =>
   new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);
+
+/** For each hook: what builder, agent and generator share, and the empty folders that are their root directories. */
+export const runFolders = (hook: string) => {
+  const [own, roots] = [`${paths.generator}/${hook}`, `${paths.roots}/${hook}`] as const;
+  return {
+    ...{ own, socket: `${own}/socket`, result: `${own}/result`, agent: `${own}/agent` },
+    ...{ roots, builderRoot: `${roots}/builder`, generatorRoot: `${roots}/generator` },
+  } as const;
+};
 
 /** Static, because the receiver passes files to the builder's account. */
 export const receiverUser = "pushgate-receiver";

@@ -8,11 +8,11 @@ import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import * as kit from "../kit.ts";
-import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
+import { builderUser, generatorUser, paths, reporterUser, runFolders, units } from "../paths.ts";
 import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
-import { contentProgram, generatorFiles, generatorResults, generatorRoot, generatorSocketPath } from "./generator.ts";
+import { contentProgram, generatorFiles } from "./generator.ts";
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
@@ -20,7 +20,7 @@ const { spool, requests, rootRequests, reports, sites } = paths;
 
 const MiB = 1 << 20;
 const settingsPath = (hook: string) => `${paths.builderSettings}/${hook}.json` as const;
-const agentPath = (hook: string) => `/run/pushgate-agent-${hook}/socket` as const;
+const agentPath = (hook: string) => `${runFolders(hook).agent}/socket` as const;
 const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known_hosts` as const;
 
 /** `.gitmodules` is at the top of a repository, wherever the site is. */
@@ -46,7 +46,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     ...(isReported(hook) && {
       reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
     }),
-    generator: { socket: generatorSocketPath(name), result: `${generatorResults}/${name}/last` },
+    generator: { socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },
   };
 }
@@ -65,7 +65,7 @@ function templates(): HostFile[] {
     kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
   const denied =
     "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.";
-  const path = units.buildPath("%i");
+  const [path, own] = [units.buildPath("%i"), runFolders("%i")];
   const request = { rootRequests, path, sandbox: kit.sandbox("helper") };
   const reconciled = { request: "tick", requests: "a comparison of %i with its repository" };
   const scheduled = { request: "schedule", requests: "a build of %i although no commit is new" };
@@ -74,6 +74,7 @@ function templates(): HostFile[] {
     unit(units.build(), {
       ...{ egress: units.egress, egressProgram: `${paths.lib}/egress` },
       ...{ program: paths.builder, settings: settingsPath("%i"), spoolGroup, spool, requests, rootRequests, sites },
+      ...{ root: kit.ownRoot(own.builderRoot), shared: own.own, knownHosts: knownHostsPath("%i") },
       sockets: [units.generatorSocket("%i"), units.stopSocket("%i")],
       generator: units.generator("%i", "*"),
       sandbox: kit.sandbox("node", denied),
@@ -86,8 +87,9 @@ function templates(): HostFile[] {
     // Keeps the deploy key from the processes that git starts and from the one that reads what the generator wrote.
     unit(units.agent(), {
       ...{ deployKey: loadCredential("%i", "deployKey"), socket: agentPath("%i"), sandbox: kit.sandbox("agent") },
+      runtimeDirectory: own.agent.replace("/run/", ""),
     }),
-    kit.unitFile(import.meta.url, units.content(), { root: generatorRoot, sandbox: kit.sandbox("helper") }),
+    kit.unitFile(import.meta.url, units.content(), { root: own.generatorRoot, sandbox: kit.sandbox("helper") }),
   ];
 }
 
@@ -97,8 +99,6 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   const more = moreMembers(hook).map((member) => member(name));
   const ofSsh = repositoryOf(repository).ssh;
   const memoryMiB = Math.max(limits.memoryMiB, leastMemoryMiB);
-  const ofReports = `${reports}/${name}`;
-  const opensReports = [`ReadWritePaths=${ofReports}`, `TemporaryFileSystem=${reports}:ro`, `BindPaths=${ofReports}`];
   const agent = units.agent(name);
   return [
     kit.jsonFile(settingsPath(name), builderSettings(hook)),
@@ -109,7 +109,7 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
       ...(ofSsh ? ["[Unit]", `Wants=${agent}`] : []),
       "[Service]",
       `User=${builderUser(name)}`,
-      ...(isReported(hook) ? opensReports : []),
+      ...(isReported(hook) ? [`BindPaths=${reports}/${name}`] : []),
       `CPUQuota=${limits.cpuPercent}%`,
       `MemoryMax=${memoryMiB}M`,
       `TasksMax=${limits.tasks}`,
@@ -124,11 +124,12 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
   ];
 }
 
+const rootFolder = (path: string): kit.Folder => [path, "755", "root:root"];
+
 const commonFolders = (hooks: readonly SiteHook[]): kit.Folder[] =>
-  [
-    ...[requests, rootRequests, sites, paths.generator, generatorRoot, generatorResults],
-    ...(hooks.some(isReported) ? [reports] : []),
-  ].map((path) => [path, "755", "root:root"]);
+  [...[requests, rootRequests, sites, paths.generator, paths.roots], ...(hooks.some(isReported) ? [reports] : [])].map(
+    rootFolder,
+  );
 
 /**
  * A member of the group `site.writers` requests a build by making a file, and cannot list the folder; without the group
@@ -136,7 +137,7 @@ const commonFolders = (hooks: readonly SiteHook[]): kit.Folder[] =>
  */
 export function foldersOf(hook: SiteHook): kit.Folder[] {
   const { name, site } = hook;
-  const builder = builderUser(name);
+  const [builder, own] = [builderUser(name), runFolders(name)];
   const owner = `${builder}:${builder}`;
   return [
     site.writers === undefined
@@ -145,8 +146,8 @@ export function foldersOf(hook: SiteHook): kit.Folder[] {
     [`${rootRequests}/${name}`, "770", `root:${builder}`],
     [`${sites}/${name}`, "755", owner],
     [`${sites}/${name}/work`, "700", owner],
-    // Root writes there how a build ended.
-    [`${generatorResults}/${name}`, "755", "root:root"],
+    // Root writes there how a build ended, and systemd makes the mount points of the units in their roots.
+    ...[own.own, own.result, own.roots, own.builderRoot, own.generatorRoot].map(rootFolder),
     ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
   ];
 }
@@ -187,7 +188,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     shared: ["others.sh", ...shared],
     values: {
       ...values,
-      ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator },
+      ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator, roots: paths.roots },
       ...{ tmpfiles: paths.builderTmpfiles, siteTarget: units.site("%i"), timer: units.scheduleTimer("%i") },
       hooks: namesOf(settings.hooks),
       built: namesOf(hooks),

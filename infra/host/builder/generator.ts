@@ -7,17 +7,13 @@ import { beginOfBuild, endOfFolders, statsName } from "../../../service/builder/
 import { pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
-import { instanceFile, sandbox, unitFile, unitWord } from "../kit.ts";
-import { builderUser, generatorUser, paths, units } from "../paths.ts";
+import { instanceFile, ownRoot, sandbox, unitFile, unitWord } from "../kit.ts";
+import { builderUser, generatorUser, paths, runFolders, units } from "../paths.ts";
 import * as generator from "./hugo.ts";
 
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
 const sourceOf = (folder?: string): string => (folder === undefined ? inside.source : `${inside.source}/${folder}`);
-
-export const generatorRoot = `${paths.generator}/root` as const;
-export const generatorResults = `${paths.generator}/results` as const;
-export const generatorSocketPath = (hook: string) => `${paths.generator}/${hook}.sock` as const;
 
 /** Starts the generator if it has the content folder that root found; content.sh has the reason. */
 export const contentProgram = `${paths.lib}/generator-content` as const;
@@ -65,9 +61,10 @@ function linesOfContent({ name, site }: SiteHook) {
 /** The generator's units, and those with which the builder ends it. */
 export function generatorFiles(hook: SiteHook): HostFile[] {
   const { name, site } = hook;
-  const socket = { target: units.site(name), hook: name, socket: generatorSocketPath(name), user: builderUser(name) };
+  const socket = { target: units.site(name), hook: name, socket: runFolders(name).socket, user: builderUser(name) };
   const stop = { hook: name, sites: paths.sites, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
-  const find = (path: string) => `${contentProgram} find ${unitWord(path)} ${generatorRoot}${noteOfContent(name)}`;
+  const find = (path: string) =>
+    `${contentProgram} find ${unitWord(path)} ${runFolders(name).generatorRoot}${noteOfContent(name)}`;
   const finding = site.content === undefined ? [] : ["[Service]", `ExecStart=${find(site.content)}`];
   return [
     ...instanceFile(units.content(name), finding),
@@ -84,8 +81,9 @@ function generatorService(hook: SiteHook): HostFile {
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
   // Beside the distribution.
   const more = [
-    ...(generator.program(hook).startsWith("/usr/") ? [] : [unitWord(generator.program(hook))]),
-    ...(generator.runsPrograms(hook) ? ["-/etc/alternatives"] : []),
+    ...(/^\/usr\/(?!local\/)/.test(generator.program(hook)) ? [] : [unitWord(generator.program(hook))]),
+    ...(site.content === undefined ? [] : [contentProgram]),
+    ...(generator.runsPrograms(hook) ? ["-/etc/alternatives", "-/usr/local/bin", "-/usr/local/lib/node_modules"] : []),
     ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
   ];
   const environment = generator.environment({ ...inside, content: content && inside.content }, site.hugo);
@@ -93,8 +91,13 @@ function generatorService(hook: SiteHook): HostFile {
   const values = {
     ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
     ...linesOfContent(hook),
-    ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name), root: generatorRoot },
-    ...{ result: `${generatorResults}/${name}`, work: `${paths.sites}/${name}/work`, dataMiB: 2 * memoryMiB },
+    ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name) },
+    ...{
+      root: ownRoot(runFolders(name).generatorRoot),
+      result: runFolders(name).result,
+      work: `${paths.sites}/${name}/work`,
+      dataMiB: 2 * memoryMiB,
+    },
     environment: Object.entries(environment).map(assigned).join("\n"),
     groups: opensGroup
       ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`

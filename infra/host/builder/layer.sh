@@ -11,7 +11,7 @@ remove_builder() { # hook
   stop_site "$1"
   systemctl disable --quiet "$(of_site "$siteTarget" "$1")" || :
   of_site "$all" "$1" | xargs systemctl reset-failed 2>/dev/null || :
-  rm -rf --one-file-system -- "${requests:?}/$1" "${rootRequests:?}/$1"
+  rm -rf --one-file-system -- "${requests:?}/$1" "${rootRequests:?}/$1" "${generator:?}/$1" "${roots:?}/$1"
 }
 
 start_enabled() {
@@ -71,7 +71,7 @@ retire() {
   for site in $(names_in "$rootRequests"); do remove_builder "$site"; done
   forget_schedules ''
   remove_programs
-  rm -rf --one-file-system -- "$requests" "$rootRequests" "$generator" "$reports" || exit 1
+  rm -rf --one-file-system -- "$requests" "$rootRequests" "$generator" "$roots" "$reports" || exit 1
   remove_empty "$sites"
 }
 

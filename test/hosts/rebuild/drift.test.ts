@@ -50,7 +50,7 @@ rmdir ${paths.rootRequests}/docs
 systemctl stop ${units.generatorSocket("docs")}`,
     says: [
       `${paths.units}/pushgate-generator-site@.service has other contents (- on the host, + declared):`,
-      "\n+ RootDirectory=/run/pushgate-generator/root\n",
+      "\n+ RootDirectory=/run/pushgate-roots/site/generator\n",
       `${paths.units}/${units.buildPath("docs")}`,
       `${paths.builderSettings}/site.json has other contents`,
       '\n-     "pagesPercent": 0,\n+     "pagesPercent": 50,\n',

@@ -4,7 +4,8 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { builderUser, generatorUser, paths, units } from "../../../infra/host/paths.ts";
+import { contentProgram } from "../../../infra/host/builder/generator.ts";
+import { builderUser, generatorUser, paths, runFolders, units } from "../../../infra/host/paths.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
 import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
@@ -45,7 +46,7 @@ async function connect(hook: HookName): Promise<string> {
   const gone = async () =>
     (await host.read(`systemctl list-units --no-legend 'pushgate-generator-${hook}@*'`)) === "" || undefined;
   await until("Hugo's unit is gone", gone);
-  const client = `my $s = IO::Socket::UNIX->new(Peer => "/run/pushgate-generator/${hook}.sock") or die $!; print while <$s>`;
+  const client = `my $s = IO::Socket::UNIX->new(Peer => "${runFolders(hook).socket}") or die $!; print while <$s>`;
   const { stdout } = await host.inside(`runuser -u ${builderUser(hook)} -- perl -MIO::Socket::UNIX -e '${client}'`);
   await until("Hugo's unit is gone", gone);
   return stdout;
@@ -56,22 +57,36 @@ const startHugo = (hook: HookName, lines: string): Promise<{ said: string; end: 
   withDropIn(host, `pushgate-generator-${hook}@.service`, lines, async () => {
     const [first = "", ...rest] = (await connect(hook)).trim().split("\n");
     const [, id] = /^pushgate-generator build=([0-9a-f]{32})$/.exec(first)!;
-    const [, end = ""] = (await served(`${paths.generator}/results/${hook}/last`)).trim().split(`${id} `);
+    const [, end = ""] = (await served(`${runFolders(hook).result}/last`)).trim().split(`${id} `);
     return { said: rest.join("\n"), end };
   });
 const instead = (command: string) => `ExecStart=\nExecStart=${command}`;
 
+/** Places of the distribution and of systemd. */
+const system = ["/bin", "/dev", "/etc/localtime", "/lib", "/lib64", "/proc", "/usr"];
+/** Shell: names each of these places that is there, and each file outside of them. systemd's sockets for output are in /run. */
+const walk = (places: readonly string[]) =>
+  `find / -path /run/systemd -prune -o -path /run/host -prune -o ${[...system, ...places].map((path) => `-path ${path} -print -prune -o`).join(" ")} ! -type d -print 2>/dev/null
+find /usr/local /dev/shm /dev/mqueue ! -type d 2>/dev/null`;
+
 describe("Hugo's unit", () => {
   test("a site that mounts a folder of the host publishes nothing of it, and would without the unit's own root", async () => {
     const mount = (source: string, target: string) => `[[module.mounts]]\nsource = "${source}"\ntarget = "${target}"\n`;
-    const mounts = mount("/etc/pam.d", "static/stolen") + mount("layouts", "layouts") + mount("/content", "content");
+    await host.writeFile("/usr/local/etc/secret", "of the operator");
+    const mounts =
+      mount("/etc/pam.d", "static/stolen") +
+      mount("/usr/local/etc", "static/local") +
+      mount("layouts", "layouts") +
+      mount("/content", "content");
     await pushed({ "hugo.toml": siteFiles()["hugo.toml"] + mounts });
-    expect(await host.read(`find ${placesOf("site").site}/releases -name common-auth`)).toBe("");
+    expect(await host.read(`find ${placesOf("site").site}/releases -name common-auth -o -name secret`)).toBe("");
     await withoutBuilds("site", async () => {
       const stolen = () => served(`${placesOf("site").site}/work/out/stolen/common-auth`);
       expect((await startHugo("site", "")).end).toMatch(/^(success|exit-code) exited /);
       expect(await stolen()).toBe("");
-      const note = "BindReadOnlyPaths=/run/pushgate-generator/root/content-of-site:/content-of-site";
+      await startHugo("site", "TemporaryFileSystem=");
+      expect(await served(`${placesOf("site").site}/work/out/local/secret`)).toBe("of the operator");
+      const note = `BindReadOnlyPaths=${runFolders("site").generatorRoot}/content-of-site:/content-of-site`;
       await startHugo("site", `RootDirectory=\nProtectHome=no\nProtectSystem=no\n${note}`);
       expect(await stolen()).toContain("pam_unix");
     });
@@ -81,16 +96,16 @@ describe("Hugo's unit", () => {
 
   test("root reports how a build ended: a time limit, a signal, an exit code, too many tasks, too much memory", async () => {
     const many = "for (1..200) { my $p = fork; defined $p or die qq(no more: $!\\n); sleep 20, exit unless $p }";
-    await host.writeFile("/usr/local/lib/many", `#!/usr/bin/perl\n${many}\n`, "0755");
-    await host.writeFile("/usr/local/lib/much", '#!/usr/bin/perl\nmy @a; push @a, "x" x 1e6 while 1\n', "0755");
+    await host.writeFile("/usr/lib/many", `#!/usr/bin/perl\n${many}\n`, "0755");
+    await host.writeFile("/usr/lib/much", '#!/usr/bin/perl\nmy @a; push @a, "x" x 1e6 while 1\n', "0755");
     const ended = (exec: string, lines = "") => startHugo("docs", `${instead(exec)}\n${lines}`);
     await withoutBuilds("docs", async () => {
       expect((await ended("/usr/bin/sleep 60", "RuntimeMaxSec=1")).end).toBe("timeout killed TERM");
       expect((await ended("/bin/sh -c 'kill -9 $$$$'")).end).toBe("signal killed KILL");
       expect((await ended("/bin/sh -c 'exit 3'")).end).toBe("exit-code exited 3");
-      expect((await ended("/usr/local/lib/many")).said).toContain("no more: Resource temporarily unavailable");
+      expect((await ended("/usr/lib/many")).said).toContain("no more: Resource temporarily unavailable");
       // The control group ends it if the kernel counts memory; otherwise the process's own limit does.
-      const { said, end } = await ended("/usr/local/lib/much");
+      const { said, end } = await ended("/usr/lib/much");
       expect(said + end).toMatch(/Out of memory|oom-kill/i);
     });
   });
@@ -104,17 +119,14 @@ print "pushgate-generator result=success code=exited status=0\n";
 open(my $connection, "+<&=", 3) and shutdown($connection, 2);
 for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
 `;
-    await host.writeFile("/usr/local/lib/lives", lives, "0755");
+    await host.writeFile("/usr/lib/lives", lives, "0755");
     const uid = await host.read(`id -u ${generatorUser("site")}`);
-    const seen = `${paths.generator}/results/site/seen`;
+    const seen = `${runFolders("site").result}/seen`;
     // Root looks right before it reports the end, at the host's /proc: systemd 257 mounts none for it.
     const reports = await host.read(`grep '^ExecStopPost=+' ${paths.units}/pushgate-generator-site@.service`);
     const look = `ExecStopPost=\nExecStopPost=+-/bin/sh -c 'stat -c %%u /all/[0-9]* >/result/seen'\n${reports}\nBindReadOnlyPaths=/proc:/all`;
     const ended = async (lines = "") => {
-      const { end } = await startHugo(
-        "site",
-        `${instead("/usr/local/lib/lives")}\nTimeoutStopSec=5s\n${lines}\n${look}`,
-      );
+      const { end } = await startHugo("site", `${instead("/usr/lib/lives")}\nTimeoutStopSec=5s\n${lines}\n${look}`);
       return { end, lived: (await served(seen)).split("\n").includes(uid) };
     };
     await withoutBuilds("site", async () => {
@@ -126,7 +138,7 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
   });
 
   test("a build cannot write how it ended, and could if the folder were its account's", async () => {
-    const folder = `${paths.generator}/results/site`;
+    const folder = runFolders("site").result;
     const forged = async () => {
       const forge = `${instead("/bin/sh -c 'echo forged >/result/last'")}\nExecStopPost=`;
       await withDropIn(host, "pushgate-generator-site@.service", forge, () => connect("site"));
@@ -151,11 +163,18 @@ for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
     });
   });
 
-  test("a build has no network, no account database and no home", async () => {
-    const probe = "/bin/sh -c 'cat /etc/passwd; ls /home /var/lib /run/credentials; cat /proc/net/dev'";
-    const { said } = await withoutBuilds("site", () => startHugo("site", instead(probe)));
-    expect(said).toMatch(/passwd: No such file[\s\S]*\/home[\s\S]*No such file/);
-    expect(said).not.toContain("host0");
+  test("sees these files and no network, and more files without one of two lines", async () => {
+    const own = ["/cache", "/content", "/content-of-site", "/out", "/result", "/source"];
+    const network = "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) or print $!'";
+    await host.writeFile("/usr/lib/look", `#!/bin/sh\n${walk(own)}\n${network}\n`, "0755");
+    const seen = async (lines = "") => (await startHugo("site", `${instead("/usr/lib/look")}\n${lines}`)).said;
+    const none = "Address family not supported by protocol";
+    await withoutBuilds("site", async () => {
+      expect((await seen()).split("\n").sort()).toEqual([...system, ...own, contentProgram, none].sort());
+      expect(await seen("TemporaryFileSystem=")).toContain("/usr/local/etc/secret");
+      await host.inside("touch /dev/shm/secret");
+      expect(await seen("InaccessiblePaths=")).toMatch(/^\/sys\/[\s\S]*^\/dev\/shm\/secret$/m);
+    });
   });
 
   test("a build writes hugo_stats.json, and not where its file is not mounted over the source, which is read-only", async () => {
@@ -177,8 +196,8 @@ describe("the builder's unit", () => {
   async function inBuilder(script: string, lines = ""): Promise<string> {
     const unit = units.build("docs");
     const seen = `${placesOf("docs").site}/seen`;
-    await host.writeFile("/usr/local/lib/look", `#!/bin/sh\n${script}\n`, "0755");
-    const look = `ExecStart=\nExecStart=/bin/sh -c '/usr/local/lib/look >${seen} 2>&1'\nRestart=no\n${lines}`;
+    await host.writeFile("/usr/lib/look", `#!/bin/sh\n${script}\n`, "0755");
+    const look = `ExecStart=\nExecStart=/bin/sh -c '/usr/lib/look >${seen} 2>&1'\nRestart=no\n${lines}`;
     return withoutBuilds("docs", () =>
       withDropIn(host, unit, look, async () => {
         await host.inside(`systemctl start ${unit}`, { check: false });
@@ -189,23 +208,26 @@ describe("the builder's unit", () => {
       }),
     );
   }
-  const everySite = "TemporaryFileSystem=\nBindPaths=";
+  const everything = `RootDirectory=\nTemporaryFileSystem=\nBindPaths=\nBindReadOnlyPaths=\nReadWritePaths=${placesOf("docs").site}`;
 
-  test("sees no folder of another site, and would without its own view of them", async () => {
-    const look = "cd /var && ls -d lib/pushgate-sites/* spool/pushgate/* spool/pushgate-publish/*";
-    const of = (...hooks: HookName[]) =>
-      ["lib/pushgate-sites", "spool/pushgate", "spool/pushgate-publish"].flatMap((folder) =>
-        hooks.map((hook) => `${folder}/${hook}`),
-      );
-    const seen = async (lines?: string) => (await inBuilder(look, lines)).trim().split("\n").sort();
-    expect(await seen()).toEqual(of("docs").sort());
-    expect(await seen(everySite)).toEqual(of("docs", "site").sort());
+  test("sees these files, and those of the host and of other sites without its own root", async () => {
+    const { site, spool, requests, rootRequests } = placesOf("docs");
+    const etc = ["group", "hosts", "nsswitch.conf", "passwd", "resolv.conf", "ssl/certs", "ssl/openssl.cnf"];
+    const settings = ["docs.json", "docs.known_hosts"].map((name) => `${paths.builderSettings}/${name}`);
+    const own = [site, spool, requests, rootRequests, runFolders("docs").own, ...settings];
+    const places = [...etc.map((name) => `/etc/${name}`), ...own];
+    const seen = async (lines?: string) => (await inBuilder(walk(places), lines)).trim().split("\n").sort();
+    const programs = [paths.builder, `${paths.lib}/egress`];
+    expect(await seen()).toEqual([...system, ...places, ...programs].sort());
+    expect(await seen(everything)).toEqual(
+      expect.arrayContaining(["/etc/shadow", `${placesOf("site").site}/status.json`, "/usr/local/etc/secret"]),
+    );
   });
 
   test("cannot read another site's clone, and could if the sites shared an account", async () => {
     const look = `cat ${placesOf("site").site}/work/clone/hugo.toml`;
-    expect(await inBuilder(look, everySite)).toContain("Permission denied");
-    const shared = `${everySite}\nReadWritePaths=${placesOf("docs").site} ${placesOf("site").site}`;
+    expect(await inBuilder(look, everything)).toContain("Permission denied");
+    const shared = `${everything} ${placesOf("site").site}`;
     await host.inside(`chmod 0777 ${placesOf("docs").site}`);
     expect(await inBuilder(look, `${shared}\nUser=${builderUser("site")}`)).toContain("title = ");
     await host.inside(`chmod 0755 ${placesOf("docs").site}`);
@@ -215,7 +237,7 @@ describe("the builder's unit", () => {
     const key = rebuild.git.ssh.deployKey.split("\n")[2]!.slice(0, 40);
     const look = `for file in /run/credentials/*/* /proc/[0-9]*/root/run/credentials/*/* /proc/[0-9]*/environ; do grep -F '${key}' "$file"; done
 find / -name 'deploy-key*' -not -path '/proc/*'
-SSH_AUTH_SOCK=/run/pushgate-agent-docs/socket ssh-add -l`;
+SSH_AUTH_SOCK=${runFolders("docs").agent}/socket ssh-add -l`;
     const said = await inBuilder(look);
     expect(said).toMatch(/^256 SHA256:/m);
     expect(said).not.toContain(key);
@@ -342,7 +364,7 @@ describe("requests", () => {
   test("a member of the writers' group may request a build, no other account may, and none but root a rollback", async () => {
     await idle(host, "docs");
     const { trigger } = await runOf(host, () => rebuild.request("please", "guest", "docs"), { hook: "docs" });
-    expect(trigger.join()).toContain("please");
+    expect(trigger).toEqual(["request of a writer (please)"]);
     for (const account of ["nobody", generatorUser("docs"), builderUser("site")]) {
       const { code } = await host.inside(`runuser -u ${account} -- touch ${requests}/x`, { check: false });
       expect(code).not.toBe(0);

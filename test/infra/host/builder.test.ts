@@ -118,8 +118,8 @@ describe("the layer", () => {
     for (const hook of ["site", "docs"])
       expect(folders).toContain(`d ${paths.rootRequests}/${hook} 0770 root ${builderUser(hook)} -\n`);
     expect(folders).toContain(`d ${paths.reports}/docs 0770 ${builderUser("docs")} ${reporterUser("docs")} -\n`);
-    for (const folder of ["", "/site", "/docs"])
-      expect(folders).toContain(`\nd ${paths.generator}/results${folder} 0755 root root -\n`);
+    for (const hook of ["site", "docs"])
+      expect(folders).toContain(`\nd ${paths.generator}/${hook}/result 0755 root root -\n`);
   });
 
   test("its facts look at each Hugo once, at the units of each target, and at units that systemd has not read", () => {
