@@ -33,7 +33,7 @@ const causes: readonly (readonly [RegExp, string])[] = [
   [/SSL|certificate/, "the certificate of {host} is not trusted. Update ca-certificates, or renew the certificate."],
   [
     /Failed to connect|Could not connect|Couldn't connect|Connection (refused|timed out)|No route to host|Network is unreachable/,
-    "{host} cannot be reached. Check that it is up; if its address is private, add it to hooks[].site.egress.",
+    "{host} cannot be reached. Check that it is up, and not this host; if its address is private, add it to hooks[].site.egress.",
   ],
   [
     /Operation too slow|early EOF|hung up|unexpected disconnect|Connection (closed|reset)|RPC failed|returned error: 5\d\d|Empty reply|Operation timed out/,
