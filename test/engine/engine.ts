@@ -20,6 +20,7 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
+import { vault } from "../fakes/vault.ts";
 import { compileCache } from "./compile-cache.ts";
 import { findEngine, noEngine, shortRuns } from "./install-engine.ts";
 import { stayingPlugins } from "./staying-plugins.ts";
@@ -73,6 +74,8 @@ export type WorkspaceOptions = {
   readonly path?: readonly string[];
   /** Whether the engine starts the fake plugins for each run, as it does the real ones; otherwise they stay. */
   readonly starts?: true;
+  /** Whether a passphrase encrypts the secrets, as `init` has it. Otherwise the fake Vault does. */
+  readonly passphrase?: true;
 };
 
 export type Workspace = {
@@ -115,6 +118,12 @@ export function fakePlugins(engine: string): string[] {
     })
     .map(([folder]) => join(plugins, folder));
 }
+
+/**
+ * Puts a file where the engine expects a folder. Otherwise the engine packs and encrypts its debug output there, and a
+ * preview takes 1.5 s of a core instead of 0.8.
+ */
+export const withoutDebugLogs = (home: string): void => writeFileSync(join(home, "logs"), "");
 
 /** `{ a: { b: "x" } }` -> `["a.b=x"]`, the form of `config set-all --path`. */
 function leaves(value: unknown, path: string): string[] {
@@ -176,9 +185,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   const stack = "test";
   const folder = mkdtempSync(join(tmpdir(), "pushgate-stack-"));
   for (const name of ["state", "home"]) mkdirSync(join(folder, name));
-  // A file where the engine expects a folder. Otherwise the engine packs and encrypts its debug output there, and a
-  // preview takes 1.5 s of a core instead of 0.8.
-  writeFileSync(join(folder, "home", "logs"), "");
+  withoutDebugLogs(join(folder, "home"));
   if (options.from) {
     cpSync(join(options.from, "state"), join(folder, "state"), { recursive: true });
     copyFileSync(join(options.from, `Pulumi.${stack}.yaml`), join(folder, `Pulumi.${stack}.yaml`));
@@ -194,6 +201,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     ...cleanEnvironment(),
     PULUMI_HOME: join(folder, "home"),
     PULUMI_BACKEND_URL: `file://${join(folder, "state")}`,
+    ...(await vault()),
     PULUMI_CONFIG_PASSPHRASE: "test",
     PULUMI_SKIP_UPDATE_CHECK: "true",
     PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
@@ -268,7 +276,8 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     if (flags.length > 0) await must("config", "set-all", "--path", "--stack", stack, ...flags);
   }
 
-  if (!options.from) await must("stack", "init", stack, "--non-interactive");
+  const provider = options.passphrase ? "passphrase" : "hashivault://test";
+  if (!options.from) await must("stack", "init", stack, "--non-interactive", "--secrets-provider", provider);
   configure(options.config ?? {});
   await setSecrets(options.secrets ?? {});
 

@@ -54,10 +54,11 @@ type ProgramOptions = {
   /** Token -> permissions. The fake reads it at each request. */
   readonly tokens?: Readonly<Record<string, readonly string[]>>;
   readonly starts?: true;
+  readonly passphrase?: true;
 };
 
 export async function programStack(options: ProgramOptions = {}): Promise<ProgramStack> {
-  const { site, edge = { plan: "pro" }, tokens, starts } = options;
+  const { site, edge = { plan: "pro" }, tokens, starts, passphrase } = options;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
   const ssh = fakeSsh(folder);
   const api = await startApi({ zone: emptyZone("example.org", edge.plan), ...(tokens && { tokens }) });
@@ -68,6 +69,7 @@ export async function programStack(options: ProgramOptions = {}): Promise<Progra
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
       ...(starts && { starts }),
+      ...(passphrase && { passphrase }),
     });
     stacks.push(stack);
     return stack;

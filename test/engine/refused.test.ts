@@ -9,7 +9,7 @@ let all: ProgramStack;
 let stack: Workspace;
 
 beforeAll(async () => {
-  all = await programStack();
+  all = await programStack({ passphrase: true });
   stack = all.stack;
 });
 afterAll(() => all?.close());

@@ -7,7 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { engineVersion, fakePlugins, findEngine, noEngine, shortRuns } from "../engine/engine.ts";
+import { engineVersion, fakePlugins, findEngine, noEngine, shortRuns, withoutDebugLogs } from "../engine/engine.ts";
 import { Terminal } from "../infra/cli/stack/terminal.ts";
 import { run } from "./lab/process.ts";
 import { sshFolder } from "./lab/ssh.ts";
@@ -51,6 +51,7 @@ export async function startOperator(
   // Where the npm package "pulumi" looks for the engine before it downloads one.
   symlinkSync(dirname(engine), join(versions, "bin"));
   symlinkSync(join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins"), join(home, ".pulumi/plugins"));
+  withoutDebugLogs(join(home, ".pulumi"));
   const own = (process.env.PATH ?? "").split(delimiter).filter((entry) => !entry.includes("node_modules"));
   const npm = async (key: string) => (await run("npm", ["config", "get", key])).stdout.trim();
   // Pulumi keeps its state, and ssh its keys, in the home that /etc/passwd names, whatever $HOME is.
