@@ -6,14 +6,14 @@ import { hostSuite } from "./hosts-config.ts";
  */
 export default hostSuite({
   folder: "test/hosts/suite",
-  order: ["leave", "drift", "up", "refusals", "trace", "hosts", "reboot"],
+  order: ["leave", "drift", "up", "refusals", "trace", "no-ipv6", "reboot"],
   alone: ["flood", "load"],
   // flood loads bookworm's older nginx and Node. trixie has systemd 257, which keeps a former list in force (load,
-  // trace), the boot order in which a host without IPv6 once started degraded (hosts), and the newer journal, which
-  // trace reads. The rehearsal sends matrix's attacks on bookworm. The others share the time of the two releases.
+  // trace), the boot order in which a host without IPv6 once started degraded (no-ipv6), and the newer journal,
+  // which trace reads. The rehearsal sends matrix's attacks on bookworm. The others share the time of the two releases.
   only: {
-    bookworm: ["flood", "refusals"],
-    trixie: ["hosts", "load", "matrix", "trace"],
+    bookworm: ["environment", "flood", "refusals"],
+    trixie: ["load", "matrix", "no-ipv6", "trace"],
   },
   patience: [300, 400],
 });
