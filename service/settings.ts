@@ -14,15 +14,21 @@ export class SettingsFault extends Error {
   }
 }
 
-/** Runs a program. Exits 78 (EX_CONFIG) on faulty settings, and 1 on any other error, which `describe` words. */
+/**
+ * Runs a program. Exits 78 (EX_CONFIG) on faulty settings, and 1 on any other error, which `describe` words: also where it
+ * waits for what can no longer come, which Node takes for a good end.
+ */
 export function start(name: string, main: () => Promise<void>, describe: (error: Error) => Error = (error) => error) {
   // journald closes its end of the pipe when it restarts: a lost line must not stop the program.
   process.stdout.on("error", () => {});
-  main().catch((error: Error) => {
+  const fail = (error: Error) => {
     const isFaulty = error instanceof SettingsFault;
     process.stderr.write(`${name}: ${isFaulty ? error.message : describe(error).message}\n`);
     process.exit(isFaulty ? 78 : 1);
-  });
+  };
+  const unfinished = () => fail(new Error("it ended before its work did"));
+  process.once("beforeExit", unfinished);
+  main().then(() => process.off("beforeExit", unfinished), fail);
 }
 
 /** Adds a fault. Returns undefined in place of what the fault is about. */

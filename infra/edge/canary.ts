@@ -1,9 +1,10 @@
 /** A request from outside through Cloudflare to nginx: it alone finds what lies between two layers (decision 015). */
 import type { IncomingHttpHeaders } from "node:http";
-import { get } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { DnsRecord } from "@pulumi/cloudflare";
 import * as pulumi from "@pulumi/pulumi";
+import { exchange } from "../../service/exchange.ts";
+import { printable } from "../../service/printable.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { canaryPath, servedByProxy, vendorUrl } from "../contract.ts";
 import { verdict } from "../trace/verdict.ts";
@@ -16,17 +17,10 @@ const patience = 25;
 /** Seconds that `up` waits for a success: a new record or rule takes time to reach each of Cloudflare's locations. */
 const settling = 30;
 
-function request(hostname: string): Promise<CanaryAnswer> {
-  return new Promise((resolve) => {
-    const headers = { "user-agent": "pushgate", accept: "*/*", connection: "close" };
-    const sent = get({ hostname, path: canaryPath, headers, timeout: patience * 1000 }, (answer) => {
-      answer.resume();
-      resolve({ status: answer.statusCode ?? 0, headers: answer.headers });
-    });
-    sent.on("timeout", () => sent.destroy(Object.assign(new Error(), { code: "ETIMEDOUT" })));
-    sent.on("error", ({ code = "no code" }: NodeJS.ErrnoException) => resolve({ status: 0, error: code, headers: {} }));
-  });
-}
+const request = (hostname: string): Promise<CanaryAnswer> =>
+  exchange({ url: `https://${hostname}${canaryPath}`, headers: { accept: "*/*" } }, patience).catch(
+    ({ code = "no code" }: NodeJS.ErrnoException) => ({ status: 0, error: code, headers: {} }),
+  );
 
 /** What keeps this computer's request from Cloudflare, by the error's code; the first that fits. */
 const failures: readonly [code: RegExp, says: string][] = [
@@ -84,7 +78,9 @@ async function warnOfObstacle(host: Host): Promise<void> {
     const found = obstacle(host, await request(host.hostname));
     if (found === undefined) return;
     if (Date.now() >= until)
-      return pulumi.log.warn(`${host.name}: https://${host.hostname}${canaryPath} does not get through. ${found}`);
+      return pulumi.log.warn(
+        printable(`${host.name}: https://${host.hostname}${canaryPath} does not get through. ${found}`),
+      );
     if (!waiting) void pulumi.log.info(`waiting until a request to ${host.hostname} gets through to ${host.name}`);
     await sleep(2_000);
   }

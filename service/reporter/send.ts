@@ -2,15 +2,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { failed } from "../builder/run/setback.ts";
+import { type Answer, exchange, type Outgoing } from "../exchange.ts";
 import { pauseOf } from "../pause.ts";
 import { printable } from "../printable.ts";
-import { type Answer, type Post, post } from "./post.ts";
 
 export type Channel = {
   readonly host: string;
   /** Appears in no text of the journal, also where the recipient repeats it. */
   readonly secret: string;
-  readonly postOf: (report: Report) => Post | undefined;
+  readonly postOf: (report: Report) => Outgoing | undefined;
 };
 
 export type Channels = Readonly<Partial<Record<Report["to"], Channel>>>;
@@ -102,9 +102,9 @@ const isNewer = (later: Report | undefined, { to, commit }: Report): boolean =>
 /** `pause`: milliseconds until the recipient takes requests again, as it answered. */
 type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pause?: number }>;
 
-async function send(what: Post, seconds: number, authorities?: string): Promise<Sent> {
+async function send(what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
   try {
-    return judged(await post(what, seconds, authorities));
+    return judged(await exchange(what, seconds, authorities));
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
     return { kind: "delayed", reason: message || String(code) };

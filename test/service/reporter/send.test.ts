@@ -280,7 +280,7 @@ describe("a recipient", () => {
     const { status: set, notify: told } = channelsOf({ settings, secrets: { status: token, notify: key } });
     const [reason, at] = ["Published.", "2026-11-23T12:00:00.000Z"];
     const report = { to: "status", commit: one, state: "success", reason, at } as const;
-    const bodyOf = (channel?: Channel) => JSON.parse(channel!.postOf(report)!.body);
+    const bodyOf = (channel?: Channel) => JSON.parse(channel!.postOf(report)!.body!);
     expect(bodyOf(set)).toEqual({ state: "success", context: "x", description: reason });
     const turn = { hook: "site", site: null, state: "succeeding" };
     expect(bodyOf(told)).toEqual({ ...turn, commit: one, reason, time: at });
@@ -369,6 +369,16 @@ describe("the program", () => {
     const line = expect.stringMatching(/^\{"hook":"site","to":"status",.*"result":"sent"/);
     expect(await run(running.api.token, anywhere)).toMatchObject({ code: 0, said: line });
     expect(running.api.results).toHaveLength(1);
+  });
+
+  test("fails where it waits for what can no longer come", async () => {
+    put();
+    const stuck = replaced("reporter/send.ts", "await send(post, answer, authorities)", "await new Promise(() => {})");
+    const said = "pushgate-reporter: unexpected: it ended before its work did\n";
+    expect(await run(running.api.token, both(anywhere, stuck))).toEqual({ code: 1, said });
+    expect(waiting(folder)).toHaveLength(1);
+    const silent = replaced("settings.ts", 'process.once("beforeExit", unfinished);', "");
+    expect(await run(running.api.token, both(anywhere, both(stuck, silent)))).toEqual({ code: 0, said: "" });
   });
 
   test("prints no token that an API repeats and sends nothing of a link, and would, without these protections", async () => {

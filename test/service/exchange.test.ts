@@ -1,0 +1,83 @@
+/** One request to a server that answers wrongly, too much, or only half. */
+import dns from "node:dns";
+import type { ServerResponse } from "node:http";
+import { getDefaultAutoSelectFamily, setDefaultAutoSelectFamily } from "node:net";
+import { afterAll, beforeAll, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
+import { exchange } from "../../service/exchange.ts";
+import { type HttpsServer, startHttpsServer } from "../fakes/https-server.ts";
+
+let server: HttpsServer;
+let answer: (response: ServerResponse) => void;
+beforeAll(async () => {
+  server = await startHttpsServer(async (_, response) => answer(response));
+});
+afterAll(() => server.close());
+
+const what = () => ({ url: server.origin, headers: {}, body: "{}" });
+const ask = (seconds = 30) => exchange(what(), seconds, server.ca);
+
+test("an answer of 16 KiB is enough, and the connection of one that goes on is closed", {
+  timeout: 10_000,
+}, async () => {
+  let closed: Promise<void> | undefined;
+  answer = (response) => {
+    closed = new Promise((resolve) => response.once("close", resolve));
+    response.writeHead(200).write("x".repeat(16 << 10));
+  };
+  expect((await ask()).text).toBe("x".repeat(16 << 10));
+  await closed;
+});
+
+test("one byte less is not enough where the answer does not end", async () => {
+  answer = (response) => void response.writeHead(200).write("x".repeat((16 << 10) - 1));
+  await expect(ask(0.2)).rejects.toThrow("no answer within 0.2 s");
+});
+
+const noAnswer = "the server closed the connection without an answer";
+test.each([
+  ["another protocol", "101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", noAnswer],
+  ["half of its first line", "20", "socket hang up"],
+  ["half of a body", "200 OK\r\ncontent-length: 9\r\n\r\nhalf", "aborted"],
+  ["interim answers alone", "103 Early Hints\r\n\r\n", "no answer within 0.3 s", true],
+  [
+    "a trailer without an end",
+    "200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: b\r\n",
+    "no answer within 0.3 s",
+    true,
+  ],
+])("each end of a request ends it: of %s", { timeout: 10_000 }, async (_, text, says, isOpen = false) => {
+  answer = ({ socket }) => {
+    socket!.write(`HTTP/1.1 ${text}`);
+    if (!isOpen) socket!.end();
+  };
+  await expect(ask(isOpen ? 0.3 : 30)).rejects.toThrow(says);
+});
+
+test("a first address that leads nowhere does not hide the second, whatever the default of this Node is", async () => {
+  const find = dns.lookup as (...of: unknown[]) => void;
+  const lookup = vi.spyOn(dns, "lookup") as unknown as MockInstance<typeof find>;
+  lookup.mockImplementation((name, options, done) =>
+    find(name, { ...(options as object), all: true }, (error: null, found: object[]) => {
+      const dead = { address: "127.0.0.9", family: 4 };
+      const isAll = (options as { all?: boolean }).all;
+      (done as typeof find)(error, ...(isAll ? [[dead, ...found]] : [dead.address, 4]));
+    }),
+  );
+  const usual = getDefaultAutoSelectFamily();
+  onTestFinished(() => {
+    lookup.mockRestore();
+    setDefaultAutoSelectFamily(usual);
+  });
+  setDefaultAutoSelectFamily(false);
+  answer = (response) => void response.end("here");
+  expect((await ask()).text).toBe("here");
+});
+
+test("the bound of time keeps no process alive after the answer", async () => {
+  const timers = vi.spyOn(globalThis, "setTimeout");
+  onTestFinished(() => timers.mockRestore());
+  answer = (response) => void response.end();
+  await ask(77);
+  const bound = timers.mock.calls.findIndex(([, after]) => after === 77_000);
+  expect(timers.mock.results[bound]?.value.hasRef()).toBe(false);
+});
