@@ -1,6 +1,8 @@
 /** A small client of Cloudflare's API: for all that the program reads, and what the provider cannot do (decision 009). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { pauseOf } from "../../service/pause.ts";
+import { printable } from "../../service/printable.ts";
+import { request } from "./request.ts";
 
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
@@ -8,7 +10,7 @@ export class ApiError extends Error {
   readonly status: number; // Of HTTP; 0 without an answer
   readonly code: number | undefined; // Of Cloudflare's first error; absent in an answer that is not its API's
   constructor(status: number, message: string, code?: number) {
-    super(message);
+    super(printable(message));
     this.status = status;
     this.code = code;
   }
@@ -47,16 +49,17 @@ export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: A
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
     for (let left = deadline === undefined ? tries - 1 : 0; ; left--) {
-      const signal = deadline ?? AbortSignal.timeout(20_000);
-      const sent = body === undefined ? {} : { body: JSON.stringify(body) };
-      const [response, text] = await fetch(url, { method, headers, signal, redirect: "error", ...sent })
-        .then(async (answer) => [answer, await answer.text()] as const)
-        .catch((error: Error) => {
-          throw new ApiError(0, `no answer from ${new URL(url).host} (${error.cause ?? error.message})`);
-        });
-      const busy = response.status === 429 || response.status >= 500;
-      if (!busy || left === 0) return read(response.status, text);
-      const pause = pauseOf({ status: response.status, headers: Object.fromEntries(response.headers) }) ?? usualPause;
+      const options = { method, headers, redirect: "error", body: JSON.stringify(body) } as const;
+      const {
+        status,
+        headers: said,
+        text,
+      } = await request(url, options, deadline).catch((error: Error) => {
+        throw new ApiError(0, `no answer from ${new URL(url).host} (${error.message})`);
+      });
+      const busy = status === 429 || status >= 500;
+      if (!busy || left === 0) return read(status, text);
+      const pause = pauseOf({ status, headers: said }) ?? usualPause;
       await sleep(pause < 60_000 ? pause : usualPause);
     }
   }

@@ -8,6 +8,7 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
+import { request } from "../../edge/request.ts";
 import { UserError } from "../../user-error.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 
@@ -121,23 +122,19 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
 
   async function once({ method, url, body }: ApiRequest): Promise<ApiAnswer> {
     const { origin } = server;
-    if (new URL(url).origin !== origin)
-      throw new UserError(`${origin} names a page at ${new URL(url).origin}. The token is not sent there.`);
+    if (!url.startsWith(`${origin}/`))
+      throw new UserError(`${origin} names a page at ${printable(url, 100)}. The token is not sent there.`);
     const json = body === undefined ? {} : { "content-type": "application/json" };
-    try {
-      const answer = await fetch(url, {
-        method,
-        headers: { accept: "application/json", "user-agent": "pushgate", ...authorization(token), ...json },
-        redirect: "manual",
-        signal: AbortSignal.timeout(20_000),
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      });
-      const text = await answer.text();
-      return { status: answer.status, headers: Object.fromEntries(answer.headers), body: parsed(text) };
-    } catch (error) {
-      const { cause, message } = error as Error;
-      throw new UserError(`${origin} does not answer (${(cause as Error | undefined)?.message ?? message}).`);
-    }
+    const options = {
+      method,
+      headers: { accept: "application/json", "user-agent": "pushgate", ...authorization(token), ...json },
+      redirect: "manual",
+      body: JSON.stringify(body),
+    } as const;
+    const { text, ...answer } = await request(url, options).catch((error: Error) => {
+      throw new UserError(`${origin} does not answer (${error.message}).`);
+    });
+    return { ...answer, body: parsed(text) };
   }
 
   function faultOf({ status, body }: ApiAnswer, secret: string): string {

@@ -1,7 +1,10 @@
 /** What the operator's environment may have set. */
-import { execFile, execFileSync } from "node:child_process";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
@@ -30,6 +33,16 @@ test.each([
     expect(ran.stderr.slice(0, says.length || undefined)).toBe(says);
   },
 );
+
+test("a command that waits for what can no longer come fails", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-"));
+  for (const name of ["node-version.cjs", "fast-start.cjs"]) writeFileSync(join(folder, name), "");
+  writeFileSync(join(folder, "main.ts"), "export const pushgate = () => new Promise(() => {});");
+  copyFileSync(new URL("../../../infra/cli/pushgate.cjs", import.meta.url), join(folder, "pushgate.cjs"));
+  const { status, stderr } = spawnSync(process.execPath, [join(folder, "pushgate.cjs")], { encoding: "utf8" });
+  rmSync(folder, { recursive: true });
+  expect([status, stderr]).toEqual([1, "pushgate: the command ended before its work did.\n"]);
+});
 
 test("git checks every text out with LF, whatever core.autocrlf says", () => {
   const texts = ["infra/apply/apply.sh", "infra/index.ts", "package-lock.json"];

@@ -106,6 +106,8 @@ test.each<[string, Answer, status: number, message: RegExp]>([
   ["a rejection with an error that has no message", failed(400, [{ code: 9 }]), 400, /^400 \(9\)$/],
   ["status 200, without success", failed(200, [{ code: 9, message: "no" }]), 200, /^200 no \(9\)$/],
   ["status 200, without success and without errors", failed(200, []), 200, /^200$/],
+  ["text of others", failed(400, [{ code: 1, message: "\u001b[2J\nrule" }]), 400, /^400 \?\[2J rule \(1\)$/],
+  ["more than 16 MiB", text(200, " ".repeat((16 << 20) + 1)), 0, /\(its answer is longer than 16 MiB\)$/],
   ["a page", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
   ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
   // The token goes nowhere else.
@@ -141,10 +143,13 @@ test("the message has every error of the envelope, and quotes a long expression 
   );
 });
 
-test("silence is a failure after 20 seconds", async () => {
+test.each<[string, Answer]>([
+  ["silence", () => undefined],
+  ["a body that never ends", (response) => void response.writeHead(200).write("{")],
+])("%s is a failure after 20 seconds", async (_, answer) => {
   const timeout = AbortSignal.timeout.bind(AbortSignal);
   const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(50));
-  answers.push(() => undefined);
+  answers.push(answer);
   expect((await refusal(api().get("zones/z"))).status).toBe(0);
   expect(spy).toHaveBeenCalledWith(20_000);
   spy.mockRestore();
