@@ -63,10 +63,9 @@ export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => 
   ...layer.files.flatMap((file) =>
     fileFaults(file, seen.files[file.path]).map((fault) => ({ ...fault, of: fileLine(file), path: file.path })),
   ),
-  // A folder on the way to a declared file is none.
-  ...[...new Set(seen.owned)]
-    .filter((path) => !layer.files.some((file) => `${file.path}/`.startsWith(`${path}/`)))
-    .map((path) => ({ of: path, path, what: `${printable(path)} is not declared and will be removed` })),
+  ...strays(layer, seen).map((path) => ({
+    ...{ of: path, path, what: `${printable(path)} is not declared and will be removed` },
+  })),
   ...layer.facts.flatMap((fact, index) => {
     const { name, about } = fact;
     const fault = factFault(fact, seen.facts[index]);
@@ -74,6 +73,13 @@ export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => 
     return fault === undefined ? [] : [{ ...known, ...fault, what: `${name}: ${fault.what}` }];
   }),
 ];
+
+/** A folder on the way to a declared file is none. */
+function strays({ files }: HostLayer, { owned }: SeenLayer): string[] {
+  const ways = files.flatMap(({ path }) => path.split("/").map((_, i, all) => all.slice(0, i + 1).join("/")));
+  const declared = new Set(ways);
+  return [...new Set(owned)].filter((path) => !declared.has(path));
+}
 
 type Fault = Pick<Difference, "what" | "diff" | "found">;
 
@@ -124,10 +130,8 @@ export function unified(from: string, to: string): string {
   const patch = structuredPatch("", "", `${from}\n`, `${to}\n`, "", "", options);
   const marked = (mark: string, text: string) => text.split("\n").map((line) => mark + line);
   const hunks = patch?.hunks ?? [{ lines: [...marked("-", from), ...marked("+", to)] }];
-  const shown = hunks.flatMap(({ lines }, at) => [
-    ...(at === 0 ? [] : ["  …"]),
-    ...lines.map((line) => `${line[0]} ${printableLines(line.slice(1)).slice(0, 200)}`.trimEnd()),
-  ]);
+  const shown = hunks.flatMap(({ lines }, at) => [...(at === 0 ? [] : [" …"]), ...lines]);
   const more = shown.length - longest;
-  return (more > 0 ? [...shown.slice(0, longest), `  … ${more} more lines`] : shown).join("\n");
+  const first = shown.slice(0, longest).map((line) => `${line[0]} ${printableLines(line.slice(1, 201))}`.trimEnd());
+  return [...first, ...(more > 0 ? [`  … ${more} more lines`] : [])].join("\n");
 }

@@ -39,8 +39,12 @@ export type HostReport = {
   readonly layers: Readonly<Record<string, SeenLayer>>;
 };
 
-const text = v.string();
-const count = v.pipe(v.number(), v.integer());
+/** Bounds of what probe.sh prints: a host that answers otherwise must cost no time and no memory. */
+const mostRows = 50_000; // 200 sites have 9,300
+const text = v.pipe(v.string(), v.maxLength(4_096)); // a path, or 2 KiB of a fact
+const contents = v.pipe(v.string(), v.maxLength(65_536)); // of a file
+const count = v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65_535)); // a port, a status, a fact's place
+const cells = v.pipe(v.array(v.union([v.string(), v.number()])), v.maxLength(5));
 /** "owned64" -> "owned" and so on: fact.sh and probe.sh encode what may hold more than plain characters. */
 const decoded = (row: (string | number)[]): (string | number)[] => {
   const [, kind] = /^(.*[a-z])64$/.exec(String(row[0])) ?? [];
@@ -48,13 +52,13 @@ const decoded = (row: (string | number)[]): (string | number)[] => {
   return [kind, ...row.slice(1, -1), Buffer.from(String(row.at(-1)), "base64").toString("utf8")];
 };
 const row = v.pipe(
-  v.array(v.union([text, count])),
+  cells,
   v.transform(decoded),
   v.union([
     v.strictTuple([v.literal("stamp"), text, text]),
     v.strictTuple([v.literal("owned"), text, text]),
     v.strictTuple([v.literal("file"), text, text, text, text]),
-    v.strictTuple([v.literal("text"), text, text]),
+    v.strictTuple([v.literal("text"), text, contents]),
     v.strictTuple([v.literal("sha256"), text, text]),
     v.strictTuple([v.literal("fact"), text, count, count, text]),
     v.strictTuple([v.literal("system"), text, count, count, text]),
@@ -64,13 +68,16 @@ const row = v.pipe(
   ]),
 );
 type Row = v.InferOutput<typeof row>;
-const answer = v.strictObject({ pushgate: v.literal(1), rows: v.array(row) });
+const answer = v.strictObject({
+  pushgate: v.literal(1),
+  rows: v.pipe(v.array(v.unknown()), v.maxLength(mostRows), v.array(row)),
+});
 
 /** Without blanks at either end, as apply.sh trims them. */
 export const trimmed = (text: string): string => text.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, "");
 
 function readRows(stdout: string): Row[] {
-  const json = v.safeParse(v.pipe(text, v.parseJson()), stdout);
+  const json = v.safeParse(v.pipe(v.string(), v.parseJson()), stdout);
   if (!json.success) {
     const begin = printable(stdout.slice(0, 200));
     throw new Error(
@@ -78,7 +85,7 @@ function readRows(stdout: string): Row[] {
         "If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands.",
     );
   }
-  const parsed = v.safeParse(answer, json.output);
+  const parsed = v.safeParse(answer, json.output, { abortEarly: true });
   if (!parsed.success || parsed.output.rows.at(-1)?.[0] !== "end")
     throw new Error("the probe's answer has an unknown shape: a program other than probe.sh answered on this host");
   return parsed.output.rows;

@@ -1,7 +1,6 @@
 /** Runs a script as root on a host of the stack, over the operator's own ssh, and returns what it prints. */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { createInterface } from "node:readline";
 import type { Writable } from "node:stream";
 import { promisify } from "node:util";
 import type { Host } from "../config/settings.ts";
@@ -10,6 +9,8 @@ import { sshTo, unreachable } from "./ssh.ts";
 
 /** Bytes of an answer. The probe of a host with 200 sites has 5 MiB. */
 const longest = 16 << 20;
+/** Characters of a line that `logs --follow` prints. A line of the journal has 48 KiB. */
+const longestLine = 1 << 20;
 
 export type Target = Pick<Host, "name" | "ssh" | "sudo">;
 
@@ -61,14 +62,20 @@ export async function* followOnHost(host: Target, script: string): AsyncGenerato
   );
   let stderr = "";
   running.stderr.on("data", (text) => {
-    stderr += text;
+    stderr = `${stderr}${text}`.slice(-longestLine);
   });
   input(running.stdin).write(begin + script);
   try {
-    let begun = false;
-    for await (const line of createInterface(running.stdout)) {
-      if (begun) yield line;
-      begun ||= line.endsWith(mark);
+    let [begun, rest] = [false, ""];
+    for await (const part of running.stdout.setEncoding("utf8")) {
+      const lines = (rest + part).split("\n");
+      rest = lines.pop()!;
+      if (rest.length > longestLine)
+        throw new UserError(`${host.name}: a line of its answer has no end. Read it on the host.`);
+      for (const line of lines) {
+        if (begun) yield line;
+        begun ||= line.endsWith(mark);
+      }
     }
     const { code } = await ended;
     if (code !== 0) throw faultOf(host, { code, stderr });

@@ -7,5 +7,6 @@ account=$(id -u)
 socket=/tmp/pushgate-$account
 mkdir -m 700 "$socket" 2>/dev/null
 [ -n "$(find "$socket" -prune -type d -user "$account" -perm 700 2>/dev/null)" ] && socket=$socket/%C || socket=none
-exec ssh -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 \
+# -a, -k, -x and the last two: whatever ~/.ssh/config says, a host gets no agent, ticket, display or port of this computer.
+exec ssh -akxT -o PermitLocalCommand=no -o ClearAllForwardings=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 \
   -o ServerAliveCountMax=4 -o ControlMaster=auto -o ControlPath="$socket" -o ControlPersist=60 "$@"

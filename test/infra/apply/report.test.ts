@@ -86,6 +86,12 @@ describe("an answer that is not whole is rejected, and quoted in part", () => {
     ["a row with a cell more", answer(["ssh", "22", "x"])],
     ["a port as text", answer(["listens", "443", "nginx", "nginx.service"])],
     ["half a status", answer(["fact", "x", 0, 0.5, ""])],
+    ["a fact in place 20,000,000", answer(["fact", "x", 20_000_000, 0, ""])],
+    ["a fact before the first", answer(["fact", "x", -1, 0, ""])],
+    ["a path of 4,097 characters", answer(["owned", "x", "/".repeat(4_097)])],
+    ["an encoded text of 64 KiB and a byte", answer(["text64", "/etc/a", base64("x".repeat(65_537))])],
+    ["a row of six cells", answer(["file", "/etc/a", "", "", "", ""])],
+    ["50,001 rows", answer(...Array.from({ length: 50_000 }, () => ["ssh", "22"]))],
   ])("with %s", (_, stdout) => {
     expect(rejected(stdout)).toThrow("the probe's answer has an unknown shape");
   });

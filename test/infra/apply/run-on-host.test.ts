@@ -3,7 +3,7 @@ import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { runOnHost } from "../../../infra/apply/run-on-host.ts";
+import { followOnHost, runOnHost } from "../../../infra/apply/run-on-host.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -21,10 +21,14 @@ const begun = "echo Welcome; printf 'No line end.pushgate: begin\\n'";
 const script = "# a comment\n".repeat(100_000);
 const host = { name: "web1", ssh: "root@web1", sudo: false };
 
-function fakeSsh(body: string, effect?: string): Promise<string> {
+function makeSsh(body: string): void {
   writeFileSync(join(folder, "ssh"), `#!/bin/sh\n${body}\n`);
   chmodSync(join(folder, "ssh"), 0o755);
   vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+}
+
+function fakeSsh(body: string, effect?: string): Promise<string> {
+  makeSsh(body);
   return runOnHost(host, script, 30, effect);
 }
 
@@ -44,12 +48,20 @@ test.each([
   ],
   ["the time is over", "exit 124", /^web1: the host did not answer in time;/],
   ["the script fails and prints why", "echo 'pushgate: no builder' >&2; exit 1", /^web1: no builder$/],
+  ["what it prints moves the cursor", "printf 'pushgate: \\033[2Jno\\302\\233\\n' >&2; exit 1", /^web1: \?\[2Jno\?$/],
   ["the login runs no command", "echo Not available.; exit 1", /^web1: .*\n {2}ssh printed: Not available\.$/],
   ["the login does not even fail", "echo Not available.", /^web1: .*\n {2}ssh printed: Not available\.$/],
   ["ssh is killed", "kill -9 $$", /^web1: the connection or the command failed;/],
   ["the host prints more than 16 MiB", "head -c 17000000 /dev/zero", /^web1: its answer is longer than 16 MiB/],
 ])("runOnHost throws one message with the host's name if %s", async (_, body, message) => {
   await expect(fakeSsh(body, "it may have arrived")).rejects.toThrow(message);
+});
+
+test("followOnHost ends at a line of more than 1 MiB", async () => {
+  makeSsh(`${begun}; echo one; exec head -c 2000000 /dev/zero`);
+  const lines = followOnHost(host, "");
+  expect((await lines.next()).value).toBe("one");
+  await expect(lines.next()).rejects.toThrow("web1: a line of its answer has no end.");
 });
 
 test("ssh gets no variable of Pulumi or Cloudflare, which hold secrets", async () => {

@@ -1,6 +1,6 @@
 /** The command that reaches a host, and the one message for a host that it does not reach. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -27,10 +27,28 @@ test.each([
   const { stdout } = spawnSync(shell!, [option!, run, ...rest, "a command"], { encoding: "utf8" });
   rmSync(up, { recursive: true, force: true });
   expect(stdout).toBe(
-    "-o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 " +
+    "-akxT -o PermitLocalCommand=no -o ClearAllForwardings=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 " +
       `-o ControlMaster=auto -o ControlPath=${multiplexes ? `${path}/%C` : "none"} -o ControlPersist=60 ` +
       "-- deploy@web1.example.org a command\n",
   );
+});
+
+test("a host gets nothing of this computer, whatever ~/.ssh/config says, and would without the options", () => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-"));
+  const forwards = ["LocalForward 8 a:1", "RemoteForward 9 b:1", "DynamicForward 7", "Tunnel yes", "RequestTTY force"];
+  const more = ["ForwardAgent", "ForwardX11", "GSSAPIDelegateCredentials", "PermitLocalCommand"].map(
+    (one) => `${one} yes`,
+  );
+  writeFileSync(join(folder, "config"), [...forwards, ...more, "LocalCommand id"].join("\n"));
+  const leaks =
+    /^(?:forwardagent|forwardx11|gssapidelegatecredentials|permitlocalcommand) yes$|^\w+forward .*|^requesttty force$/gm;
+  const [, , text = "", ...rest] = sshTo(host);
+  const found = [text, text.replace(/-akxT.*?Forwardings=yes/, "")].map((script) => {
+    const run = script.replace("exec ssh", `exec ssh -G -F ${folder}/config`);
+    return spawnSync("sh", ["-c", run, ...rest], { encoding: "utf8" }).stdout.match(leaks)?.length ?? 0;
+  });
+  rmSync(folder, { recursive: true });
+  expect(found).toEqual([0, 8]);
 });
 
 test.each([
