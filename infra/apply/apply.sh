@@ -18,12 +18,14 @@ nl='
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 is_folder() { [ -d "$1" ] && [ ! -L "$1" ]; }
 is_line() { case $nl$2$nl in *"$nl$1$nl"*) ;; *) return 1 ;; esac } # line, text
-say() { printf 'pushgate: %s: %s\n' "$layer" "$*" >&2; }
+# A file's name or a parser's text may hold anything: a line end in a name would begin a line in pushgate's voice.
+printable() { LC_ALL=C tr -c " -~${1-}" '?'; } # "\n" for lines
+say() { { printf 'pushgate: %s: %s' "$layer" "$*" | printable; echo; } >&2; }
 
 fail() { # step, what is wrong, fix
   trap '' TERM INT HUP
   say "failed at: $1"
-  [ -z "$2" ] || printf '%s\n' "$2" >&2
+  [ -z "$2" ] || printf '%s\n' "$2" | printable "\t\n" | sed 's/^[^ ]/  &/' >&2
   say "fix: $3"
   if [ "$files_changed" = 1 ]; then
     restore_former

@@ -5,7 +5,10 @@
 reactivate() { :; }
 retire() { :; }
 
-say() { printf '%s: %s\n' "$layer" "$*" >&2; }
+# Names and lines of others: their control characters, and the line end of a name, would speak in pushgate's voice.
+printable() { LC_ALL=C tr -c " -~${1-}" '?'; } # "\n" for lines
+
+say() { { printf '%s: %s' "$layer" "$*" | printable; echo; } >&2; }
 
 # Whether $1 is one of the words in $2.
 among() { case " $2 " in *" $1 "*) ;; *) return 1 ;; esac }
@@ -31,7 +34,7 @@ remove_empty() { for folder; do [ ! -d "$folder" ] || rmdir --ignore-fail-on-non
 # By $1.new.
 replace() { sync -- "$1.new" && mv -fT -- "$1.new" "$1"; }
 
-lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager >&2; }
+lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager | printable "\n" >&2; }
 
 # Units whose files changed after systemd read them.
 stale() {

@@ -1,4 +1,5 @@
 /** Can a host carry the layers? From the probe's report alone, before anything is changed, with all faults at once. */
+import { printable } from "../../service/printable.ts";
 import type { Probed } from "../apply/manifest.ts";
 import { unread } from "../apply/reconcile.ts";
 import type { HostReport, Listener } from "../apply/report.ts";
@@ -34,8 +35,8 @@ function look(host: Host, report: HostReport, settings: Settings) {
     ...{ host, report, settings, faults, warnings },
     /** "" if the command failed. */
     answer: (name: string): string => (report.system[name]?.status === 0 ? report.system[name].output : ""),
-    fault: (text: string): void => void faults.push(text),
-    warn: (text: string): void => void warnings.push(text),
+    fault: (text: string): void => void faults.push(printable(text)),
+    warn: (text: string): void => void warnings.push(printable(text)),
   };
 }
 

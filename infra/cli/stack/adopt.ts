@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { printable } from "../../../service/printable.ts";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { UserError } from "../../user-error.ts";
@@ -87,8 +88,10 @@ export const adopt = command({
   if (found.length > 0) console.log("\nDeclared and not in the state:");
   for (const { type, name, id, what, notes = [] } of found) {
     const kind = type.split(":").at(-1);
-    console.log(id === undefined ? `  ${name}: does not exist` : `  ${name}: ${what}\n    ${kind} ${id}`);
-    for (const note of notes) console.log(`    ${note}`);
+    console.log(
+      id === undefined ? `  ${name}: does not exist` : `  ${name}: ${printable(`${what}`)}\n    ${kind} ${id}`,
+    );
+    for (const note of notes) console.log(`    ${printable(note)}`);
   }
   const existing = found.filter(({ id }) => id !== undefined);
   console.log("\nHosts need no adopting: the next `up` compares each with the declaration and applies what differs.");

@@ -1,6 +1,7 @@
 /** Prints what to enter at the git host, or enters it: all of it each time, since a git host shows no secret. */
 import { apis } from "../../../service/git-hosts/api/index.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
+import { printable } from "../../../service/printable.ts";
 import { UserError } from "../../user-error.ts";
 import { all, command, confirm, type Options } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint, wantedOf } from "../endpoints.ts";
@@ -60,7 +61,7 @@ async function stepOf(endpoint: Endpoint) {
   const what = drift(client, own, endpoint).join("; ") || "no setting differs";
   const page = gitHosts[hook.gitHost].webhookPage.replace(/ > (Add|Create)\b.*$/, "");
   const others = `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${hook.repository}: ${page}.`;
-  const text = `${name}: corrects webhook ${own.id}: ${what}; the secret is sent anew${more.length > 0 ? others : ""}`;
+  const text = `${name}: corrects webhook ${printable(own.id, 100)}: ${what}; the secret is sent anew${more.length > 0 ? others : ""}`;
   return { endpoint, client, own, wanted, text };
 }
 

@@ -1,6 +1,7 @@
 /** What differs at Cloudflare, in words: rule, property, before and after. A preview of a ruleset lists positions instead. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
+import { printable } from "../../../service/printable.ts";
 import { hookHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { rulesOf } from "./fits.ts";
@@ -41,7 +42,7 @@ export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readon
       .filter((rule) => isOurs(rule) && !wanted.includes(rule.ref))
       .map(({ ref }) => `${ref}: is not declared any more`),
     ...(moved ? [`the order is ${is.join(", ")}, declared ${wanted.join(", ")}`] : []),
-  ].map((text) => `${phases[phase].name}: ${text}`);
+  ].map((text) => printable(`${phases[phase].name}: ${text}`));
 }
 
 /** Prints each difference; a change of the configuration is one, too. Nothing before the first `up` and for a removal. */

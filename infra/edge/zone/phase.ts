@@ -1,5 +1,6 @@
 /** An update replaces all rules of a phase, so pushgate's and the zone's own are read and written together. */
 import type { types } from "@pulumi/cloudflare";
+import { printable } from "../../../service/printable.ts";
 
 /** A rule as the provider takes it. The zone's own may have fields beyond these. */
 export type Rule = {
@@ -38,7 +39,7 @@ export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => re
 export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
 export const quoted = (rules: readonly Rule[]): string =>
-  rules.map(({ description, ref }) => `"${description || ref}"`).join(", ");
+  rules.map(({ description, ref }) => `"${printable(description || ref, 200)}"`).join(", ");
 
 const camel = (key: string): string => key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 

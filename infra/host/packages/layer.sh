@@ -32,7 +32,7 @@ refresh() {
     case $said in
       *"Could not get lock"*) [ "$waited" -lt "$lock_timeout" ] && waited=$((waited + 5)) && sleep 5 && continue ;;
     esac
-    say "apt-get could not refresh the package lists, so the present ones are used: $(echo "$said" | tail -n 2)"
+    say "apt-get could not refresh the package lists, so the present ones are used: $(echo "$said" | tail -n 2 | paste -sd ' ' -)"
     return 0
   done
 }

@@ -24,7 +24,7 @@ reload() {
   [ -z "$fresh" ] || sleep 0.3
   for worker in $fresh; do kill -0 "$worker" 2>/dev/null && return 0; done
   say "nginx has no live worker with the new configuration. Its error log ends with:"
-  tail -n 5 "$error_log" >&2 || :
+  tail -n 5 "$error_log" | printable "\n" >&2
   return 1
 }
 

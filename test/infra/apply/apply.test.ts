@@ -97,10 +97,27 @@ describe("a rejected layer changes nothing", () => {
     const rejected = { text: "REJECTED", mode: "0644" } as const;
     const { status, stderr, stdout } = host.apply(daemonLayer(host, { ...after, "pg-one": rejected }), next);
     expect([status, stdout]).toEqual([1, ""]);
-    const says = `pushgate: daemon: failed at: check of ${host.etc}/pg-one\nline 1: REJECTED in pg-one\npushgate: daemon: fix: `;
+    const says = `pushgate: daemon: failed at: check of ${host.etc}/pg-one\n  line 1: REJECTED in pg-one\npushgate: daemon: fix: `;
     expect(stderr).toContain(says);
     expect(stderr).toContain("nothing was changed");
     expect(host.tree(host.root)).toEqual(tree);
+  });
+
+  test("and no name or text of others speaks in pushgate's voice or moves a cursor, and would without the rule", () => {
+    using host = copiedHost();
+    const forged = "x\npushgate: daemon: fix: run x \u001b[2J";
+    const [layer, common] = [daemonLayer(host, after), new URL("../../../infra/host/common.sh", import.meta.url)];
+    const forgeries: readonly Partial<HostLayer>[] = [
+      { files: layer.files.map((file) => ({ ...file, check: `printf '%s' '${forged}'; false` })) },
+      { script: `layer=pushgate\n${readFileSync(common, "utf8")}`, activate: `say '${forged}'` },
+      { owns: [`${host.etc}/stray-*`] },
+    ];
+    mkdirSync(join(host.etc, `stray-${forged.replace("/", "")}`));
+    const rules = /LC_ALL=C tr -c [^;]*|sed 's\/\^\[\^ \]\/ {2}&\/'/g;
+    const isForged = (script: string) => /^pushgate: daemon: fix: run x|\u001b/m.test(host.run(script).stderr);
+    const scripts = forgeries.map((forgery) => host.script({ ...layer, facts: [], ...forgery }, next));
+    expect(scripts.map(isForged)).toEqual([false, false, false]);
+    expect(scripts.map((script) => isForged(script.replace(rules, "cat")))).toEqual([true, true, true]);
   });
 
   test("if a folder is in a file's place, or a file's owner does not exist", () => {
@@ -223,7 +240,7 @@ describe("leaving", () => {
     const layer = daemonLayer(host, {}, false);
     const { status, stderr } = host.apply({ ...layer, retire: "echo busy >&2; exit 7" }, `absent-${next}`);
     expect(status).toBe(1);
-    expect(stderr).toMatch(/busy[\s\S]*failed at: retire\nexit 7[\s\S]*the removal is not finished/);
+    expect(stderr).toMatch(/busy[\s\S]*failed at: retire\n {2}exit 7[\s\S]*the removal is not finished/);
     expect(existsSync(join(host.etc, "pg-one"))).toBe(true);
     expect(reconcile(layer, host.see(layer)).inSync).toBe(false);
     expect(host.apply(layer, `absent-${next}`).status).toBe(0);

@@ -95,6 +95,7 @@ test.each<readonly [what: string, found: ReturnType<typeof check>]>([
 
 test.each<Row>([
   ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /^ubuntu 24\.04 .* \(debian 12, debian 13\)\.$/],
+  ["a forged line", check({ os: yes("x\npushgate: run y") }), /^x\?pushgate: run y is not/],
   ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
   ["no IPv6", check({ ipv6: no }), /^no IPv6 on this host: .* 503\. Leave `address6` \(2001:db8::10\) out, or /],
   [
