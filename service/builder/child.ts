@@ -12,7 +12,7 @@ export type Ended = {
   readonly late: boolean;
 };
 
-const mostOutput = 64 << 20; // bytes
+const mostOutput = 32 << 20; // bytes: they are in memory three times
 const mostError = 64 << 10; // characters: a person reads the end of an error
 const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 

@@ -6,12 +6,12 @@ import {
   chmodSync,
   closeSync,
   constants,
+  type Dirent,
   fsyncSync,
   lstatSync,
   mkdtempSync,
   opendirSync,
   openSync,
-  readdirSync,
   readFileSync,
   readSync,
   renameSync,
@@ -91,6 +91,8 @@ export function ifThere<T>(look: () => T): T | undefined {
   }
 }
 
+export const readText = (path: string): string | undefined => ifThere(() => readFileSync(path, "utf8"));
+
 /** undefined where the file is not there, or holds no JSON. */
 export function readJson(path: string) {
   try {
@@ -108,7 +110,7 @@ export function remove(path: Path): void {
     try {
       if ((stat.mode & 0o700) !== 0o700) chmodSync(here, 0o755);
     } catch {} // a folder of the generator's account, whose unit has opened it for the builder
-    for (const name of namesIn(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
+    for (const name of eachName(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
   ifThere(() => rmdirSync(path));
 }
@@ -125,18 +127,44 @@ export function moveAside(folder: string, path: Path): string {
   return aside;
 }
 
-/** The names in a folder as bytes, one after the other: there may be millions. */
-export function* eachName(folder: Path): Generator<Buffer> {
-  // Node 18 requires names as bytes where the path is bytes.
-  const opened = opendirSync(folder, { encoding: "buffer" as BufferEncoding, bufferSize: 1000 });
+/** One after the other: there may be millions. */
+function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<Dirent> {
+  const opened = opendirSync(folder, { ...(encoding && { encoding }), bufferSize: 1000 });
   try {
-    for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield Buffer.from(entry.name);
+    for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield entry;
   } finally {
     opened.closeSync();
   }
 }
 
-export const namesIn = (folder: string): Buffer[] => readdirSync(folder, { encoding: "buffer" });
+/** The names in a folder as bytes, which Node 18 requires where the path is bytes. */
+export function* eachName(folder: Path): Generator<Buffer> {
+  for (const { name } of eachEntry(folder, "buffer" as BufferEncoding)) yield Buffer.from(name);
+}
+
+/** Of a commit, a build or a release: more than a site has, and no more than a builder of 512 MiB holds three times. */
+export const most = { entries: 100_000, pathBytes: 8 << 20 } as const;
+export const tooMany = `more than ${most.entries} files and folders, or paths of more than ${most.pathBytes >> 20} MiB`;
+
+/** Whether there may be one more path. Bytes count as in a manifest, which is JSON. */
+export function counting(): (path: string) => boolean {
+  let [entries, bytes] = [0, 0];
+  return (path) => {
+    entries += 1;
+    bytes += Buffer.byteLength(JSON.stringify(path));
+    return entries <= most.entries && bytes <= most.pathBytes;
+  };
+}
+
+/** For `walk` in a folder that others fill: throws E2BIG at one entry too many. */
+export function few(skip = (_path: string) => false): (path: string) => boolean {
+  const fits = counting();
+  return (path) => {
+    if (skip(path)) return true;
+    if (!fits(path)) throw Object.assign(new Error(tooMany), { code: "E2BIG" });
+    return false;
+  };
+}
 
 /** Paths relative to the folder; `others` are pipes, sockets and devices. */
 export type Tree = Readonly<Record<"folders" | "files" | "links" | "others", readonly string[]>>;
@@ -145,10 +173,11 @@ export type Tree = Readonly<Record<"folders" | "files" | "links" | "others", rea
 export function walk(root: string, skip = (_path: string) => false, look = (_path: string, _at: string) => {}): Tree {
   const found = { folders: [] as string[], files: [] as string[], links: [] as string[], others: [] as string[] };
   const enter = (folder: string, here: string): void => {
-    const entries = readdirSync(here, { withFileTypes: true });
+    const pathOf = ({ name }: Dirent) => (folder === "" ? name : `${folder}/${name}`);
+    const entries: Dirent[] = [];
+    for (const entry of eachEntry(here)) if (!skip(pathOf(entry))) entries.push(entry);
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-      const path = folder === "" ? entry.name : `${folder}/${entry.name}`;
-      if (skip(path)) continue;
+      const path = pathOf(entry);
       const kind = entry.isSymbolicLink() ? "links" : entry.isFile() ? "files" : "others";
       found[entry.isDirectory() ? "folders" : kind].push(path);
       if (entry.isDirectory()) within(`${here}/${entry.name}`, (inner) => enter(path, inner));

@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
-import { beginningOf, moveAside, namesIn, remove, writeWhole } from "./files.ts";
+import { beginningOf, eachName, moveAside, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   to: v.picklist(["status", "notify"]),
@@ -26,9 +26,7 @@ const isName = (name: string): boolean => /^\d{9}\.json$/.test(name);
 
 /** Without names that have a leading dot, which a path unit does not see either. */
 const seenIn = (folder: string): Buffer[] =>
-  namesIn(folder)
-    .filter(([first]) => first !== 0x2e)
-    .sort(Buffer.compare);
+  [...eachName(folder)].filter(([first]) => first !== 0x2e).sort(Buffer.compare);
 
 export function add(folder: string, report: Report): void {
   const names = seenIn(folder).map(String).filter(isName);

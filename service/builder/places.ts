@@ -1,7 +1,7 @@
 /** The paths of one site. `work` alone is closed to other accounts: its clone may be of a private repository. */
-import { chmodSync, existsSync, mkdirSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { ifThere, remove, syncFolder, writeWhole } from "./files.ts";
+import { readText, remove, syncFolder, writeWhole } from "./files.ts";
 import type { BuilderSettings } from "./settings.ts";
 
 /** In the cache: the content's pages, which the generator's unit lists where this file is not there. */
@@ -40,6 +40,8 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     reported: join(work, "reported"),
     /** The commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),
+    /** The head for which a clone that took too much was made anew. */
+    madeAnew: join(work, "made-anew"),
   };
 }
 
@@ -56,7 +58,7 @@ export function makeCache({ cache }: Places): void {
 
 /** The branch's head when a rollback was made. Until it changes, no push and no comparison publishes it. */
 export function heldHead({ held }: Places): string | null {
-  const text = ifThere(() => readFileSync(held, "utf8"))?.trim();
+  const text = readText(held)?.trim();
   return text && /^[0-9a-f]{40,64}$/.test(text) ? text : null;
 }
 

@@ -1,10 +1,19 @@
 /** A connection to the generator's socket starts a build and brings its output; root reports its end (decision 020). */
 import { once } from "node:events";
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ifThere, remove } from "../files.ts";
+import { eachName, ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
@@ -51,16 +60,15 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
   const inSource = join(clone, folder, statsName);
   const stat = ifThere(() => lstatSync(inSource));
   if (stat && !stat.isFile()) throw rejected(`${statsName} in the repository is no file. Remove it.`);
-  if (stat && stat.size > 0) writeAnew(stats, readFileSync(inSource));
-  else if (!ifThere(() => lstatSync(stats))) writeAnew(stats, '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n');
+  const given = stat && stat.size > 0;
+  if (given || !ifThere(() => lstatSync(stats))) {
+    remove(stats);
+    if (given) copyFileSync(inSource, stats);
+    else writeFileSync(stats, '{"htmlElements":{"tags":[],"classes":[],"ids":[]}}\n', { flag: "wx" });
+    chmodSync(stats, 0o666); // as the cache
+  }
   // The unit mounts the stats over this file. An empty one is the builder's, as the generator never writes one.
   if (!stat) writeFileSync(inSource, "", { flag: "wx" });
-}
-
-function writeAnew(path: string, text: Buffer | string): void {
-  remove(path);
-  writeFileSync(path, text, { flag: "wx" });
-  chmodSync(path, 0o666); // as the cache
 }
 
 /** A connection starts a unit of root that kills the generator's and removes what the builder could not. */
@@ -75,8 +83,11 @@ export function setAside({ work, out }: Places, folder = out): void {
     } catch {} // folders that another account closed, or deeper than a path may be: root removes them
 }
 
-export function removeAsRoot({ generator }: BuilderSettings, { work }: Places): void {
-  if (readdirSync(work).some((name) => name.startsWith("former-"))) stop(generator.socket, () => {});
+/** Where there is what the builder may not remove: of the generator's account, and folders that members put into requests. */
+export function removeAsRoot({ generator, reports }: BuilderSettings, { work, spool, requests, rootRequests }: Places) {
+  for (const folder of [work, spool, requests, rootRequests, ...(reports ? [reports.folder] : [])])
+    for (const name of eachName(folder))
+      if (/^(former|\.aside)-/.test(`${name}`)) return void stop(generator.socket, () => {});
 }
 
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };

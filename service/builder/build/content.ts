@@ -26,10 +26,10 @@ const never = "0001-01-01T00:00:00Z"; // of a page that does not expire
  */
 export function pagesListed(csv: string, now = Date.now()): number {
   const lines = csv.matchAll(/,([^,\n]+),([^,\n]+),false,([^,\n]*(?:\/|\.html?))(?=[,\n])/g);
-  const current = [...lines].filter(
-    ([, expiry = "", begin = ""]) => Date.parse(begin) <= now && (expiry === never || Date.parse(expiry) > now),
-  );
-  return new Set(current.map(([, , , address]) => address)).size;
+  const addresses = new Set<string>();
+  for (const [, expiry = "", begin = "", address = ""] of lines)
+    if (Date.parse(begin) <= now && (expiry === never || Date.parse(expiry) > now)) addresses.add(address);
+  return addresses.size;
 }
 
 const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];

@@ -4,8 +4,7 @@ import { printable } from "../../printable.ts";
 import { uptime } from "../clock.ts";
 import { isUnder } from "../files.ts";
 import type { Places } from "../places.ts";
-import { releases, sizeOf } from "../release/releases.ts";
-import { mebibytes, rejected, type Setback } from "../run/setback.ts";
+import { mebibytes, rejected, Setback } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { freeOf, isLess, measure, reserveReached, shares } from "./disk.ts";
 
@@ -48,7 +47,7 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       if (!watching) return;
       const from = uptime();
       // Computed here and not at the start: most calls of git end before the first walk.
-      most ??= shares.whileWriting * releaseBytes - sizeOf(places, releases(places));
+      most ??= shares.whileWriting * releaseBytes - (await measure(places.releases)).bytes;
       const found = await measure(places.work, most, () => watching);
       if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
       // A program may open a folder after it has made it: only one that was closed at the walk before, too.
@@ -62,8 +61,12 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   return stop;
 }
 
+/** The push may need that much, or be in a clone that earlier ones filled. */
+export class TooMuch extends Setback {}
+
 const tooMuch = (bytes: number): Setback =>
-  rejected(
+  new TooMuch(
+    "rejected",
     `the site wrote more than it may: clone, checkout, cache, the build's output and the releases take more than ` +
       `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
       "smaller, or raise it.",

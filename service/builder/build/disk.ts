@@ -56,19 +56,27 @@ export function needRoom(path: string, bytes = 0): void {
 const slash = Buffer.from("/");
 const slice = 5; // milliseconds after which other work of this process goes on
 
+/** Bytes of the folders that are still to be measured: a build may make 1,500,000 in one, with names of 255 bytes. */
+const mostPending = 32 << 20;
+
 /** Blocks below a folder, up to `most`, while `going`. `closed`: folders that cannot be read, so of unknown size. */
 export async function measure(folder: string, most = Number.POSITIVE_INFINITY, going = () => true) {
   const closed = new Set<string>();
   const folders = [Buffer.from(folder)]; // bytes, as a build may give any name
-  let bytes = 0;
+  let [bytes, pending] = [0, 0];
   let from = uptime();
   for (let at = folders.pop(); at !== undefined && bytes <= most; at = folders.pop())
     try {
+      pending -= at.length + 100;
       for (const name of eachName(at)) {
         const path = Buffer.concat([at, slash, name]);
         const stat = ifThere(() => lstatSync(path));
         if (stat) bytes += Math.max(stat.blocks * 512, block) / (stat.isDirectory() ? 1 : stat.nlink);
-        if (stat?.isDirectory()) folders.push(path);
+        if (stat?.isDirectory()) {
+          folders.push(path);
+          pending += path.length + 100;
+          if (pending > mostPending) return { bytes: Number.POSITIVE_INFINITY, closed };
+        }
         if (bytes > most) break;
         if (uptime() - from < slice) continue;
         await setImmediate();

@@ -1,6 +1,6 @@
 /** Checks a build before it is published. Hugo's exit status is not enough: without layouts Hugo exits with 0. */
 import { lstatSync } from "node:fs";
-import { isUnder, type Tree, walk } from "../files.ts";
+import { few, isUnder, type Tree, tooMany, walk } from "../files.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
@@ -49,10 +49,11 @@ export const pagesOf = (files: readonly string[]): number => files.filter((path)
 function lookAt(out: string): { found: Tree; sizes: readonly number[] } {
   try {
     const sizes: number[] = [];
-    const found = walk(out, undefined, (_, at) => sizes.push(lstatSync(at).size));
+    const found = walk(out, few(), (_, at) => sizes.push(lstatSync(at).size));
     return { found, sizes };
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
+    if (code === "E2BIG") throw rejected(`Hugo wrote ${tooMany}. Make the site smaller.`);
     if (code !== "ENOENT") throw error;
     throw rejected(`Hugo wrote a name that is not UTF-8: ${listed([String(path)])}. Rename it.`);
   }

@@ -1,6 +1,8 @@
 /** Frees the disk before a run, so that a site takes no more than its shares. */
+import { lstatSync } from "node:fs";
+import { ifThere, remove } from "../files.ts";
 import { makeCache } from "../places.ts";
-import { currentRelease, prune, releases, sizeOf } from "../release/releases.ts";
+import { currentRelease, prune, releases } from "../release/releases.ts";
 import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
 import { setAside } from "./build.ts";
 import { measure, needRoom, shares } from "./disk.ts";
@@ -9,16 +11,22 @@ import { measure, needRoom, shares } from "./disk.ts";
 export async function makeRoom(context: BuildContext): Promise<void> {
   const { places } = context;
   const { releaseBytes } = context.settings.limits;
-  if ((await measure(places.cache)).bytes > shares.ofCache * releaseBytes) {
+  const large = shares.ofCache * releaseBytes;
+  if ((await measure(places.cache)).bytes > large) {
     setAside(places, places.cache);
     makeCache(places);
   }
-  const others = (await measure(places.work)).bytes;
+  // A build may write anything into it.
+  if ((ifThere(() => lstatSync(places.stats))?.blocks ?? 0) * 512 > large) remove(places.stats);
+  const isOver = async () =>
+    (await measure(places.work)).bytes + (await measure(places.releases)).bytes > shares.beforeRun * releaseBytes;
   const current = currentRelease(places);
   const stay = releases(places);
   const kept = () => (current === undefined ? stay : [current, ...stay]);
-  while (stay.length > 0 && others + sizeOf(places, kept()) > shares.beforeRun * releaseBytes) stay.pop();
-  prune(places, kept());
+  while (stay.length > 0 && (await isOver())) {
+    stay.pop();
+    prune(places, kept());
+  }
   // A clone that cannot be pruned in the room that is left is removed, and fetched again.
   await pruneClone(context).catch(() => discardClone(places));
   needRoom(places.site);

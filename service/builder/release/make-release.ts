@@ -4,12 +4,12 @@ import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
 import { pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, remove, type Tree, walk } from "../files.ts";
+import { below, counting, remove, type Tree, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { hashOf, linkOrCopy } from "./link-or-copy.ts";
-import { deployed, draft, type Manifest, nextId, type ReleaseFile, readManifest, seal, staying } from "./releases.ts";
+import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
 type Source = Pick<Manifest, "from" | "commit"> & { readonly warnings: string[] };
@@ -24,9 +24,10 @@ export async function makeRelease({ assets }: Rules, places: Places, source: Sou
   try {
     mkdirSync(folder);
     addBuilt(draftOf, found);
-    const changed = carryAssets(draftOf, assets);
+    const { changed, many } = carryAssets(draftOf, assets);
     if (changed.length > 0)
       source.warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
+    if (many > 0) source.warnings.push(`${many} assets of former releases are not carried along: they are too many`);
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
     const manifest = draft(places, { release, ...source, at, pages: pagesOf(found.files), files: draftOf.files });
@@ -41,7 +42,8 @@ export async function makeRelease({ assets }: Rules, places: Places, source: Sou
 }
 
 function addBuilt({ places, release, folder, files }: Draft, found: Tree): void {
-  const former = deployed(places);
+  const current = currentRelease(places);
+  const former = current === undefined ? undefined : filesOf(places, current);
   for (const path of found.folders) mkdirSync(join(folder, path));
   // Each folder is opened once.
   for (const [at, paths] of byFolder(found.files))
@@ -49,8 +51,8 @@ function addBuilt({ places, release, folder, files }: Draft, found: Tree): void 
       for (const path of paths) {
         const source = join(here, basename(path));
         needRoom(places.site, lstatSync(source).size);
-        const known = former?.files.get(path);
-        const published = known && { sha256: known.sha256, file: join(places.release(former!.release), path) };
+        const known = former?.get(path);
+        const published = known && { sha256: known.sha256, file: join(places.release(current!), path) };
         files.set(path, { ...linkOrCopy(source, join(folder, path), published), built: release });
       }
     });
@@ -66,18 +68,22 @@ function byFolder(paths: readonly string[]): Map<string, string[]> {
 }
 
 /** Returns those that were changed on the disk: they would be carried along for five releases. */
-function carryAssets({ places, release, folder, files }: Draft, assets: readonly string[]): readonly string[] {
+function carryAssets({ places, release, folder, files }: Draft, assets: readonly string[]) {
   const extensions = new Set(assets.map((extension) => `.${extension}`));
   const changed: string[] = [];
+  const fits = counting();
+  for (const path of files.keys()) fits(path);
+  let many = 0;
   for (const id of staying(places, release))
-    for (const [path, entry] of readManifest(places, id)?.files ?? []) {
+    for (const [path, entry] of filesOf(places, id)) {
       const carried = entry.built === id && extensions.has(extname(path).toLowerCase());
       if (!carried || files.has(path)) continue;
       const from = join(places.release(id), path);
-      if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);
+      if (!fits(path)) many += 1;
+      else if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);
       else if (linked(from, join(folder, path))) files.set(path, entry);
     }
-  return changed;
+  return { changed, many };
 }
 
 /** False where the build has a file for one of the path's folders, or anything of the path's name. */

@@ -1,8 +1,7 @@
 /** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { onDisk } from "../build/disk.ts";
-import { ifThere, remove, syncFolder, walk } from "../files.ts";
+import { ifThere, most, remove, syncFolder, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed } from "../run/setback.ts";
 import { hashOf } from "./link-or-copy.ts";
@@ -21,8 +20,10 @@ export type Manifest = {
   readonly from: From;
   readonly warnings?: readonly string[]; // a former version of the builder wrote none
   readonly bytes: number;
-  readonly files: ReadonlyMap<string, ReleaseFile>;
 };
+export type Files = ReadonlyMap<string, ReleaseFile>;
+type WithFiles = { readonly files: Files };
+type Built = Pick<Manifest, "release"> & WithFiles;
 
 const mostKept = 5;
 
@@ -30,7 +31,7 @@ const mostKept = 5;
 const releaseId = /^\d{6}-[0-9a-z]+$/;
 
 /** Writes a manifest, before the release is synced, under a name that does not count yet. */
-export function draft(places: Places, manifest: Omit<Manifest, "bytes">): Manifest {
+export function draft(places: Places, manifest: Omit<Manifest, "bytes"> & WithFiles): Manifest & WithFiles {
   const bytes = [...manifest.files.values()].reduce((sum, { size }) => sum + size, 0);
   const files = [...manifest.files].map(([path, { size, sha256, built }]) =>
     built === manifest.release ? [path, size, sha256] : [path, size, sha256, built],
@@ -49,21 +50,35 @@ export function seal(places: Places, release: string): void {
 
 /** Manifests by path: none ever changes, and one of 5,000 files takes 5 ms to read. */
 const known = new Map<string, Manifest>();
+/** Of one manifest at a time: the largest takes 100 MB. */
+let last: ({ readonly path: string } & WithFiles) | undefined;
+
+/** No release has a larger one. */
+const mostBytes = most.entries * 160 + most.pathBytes;
+
+function read(path: string, release: string): void {
+  last = undefined;
+  try {
+    if (lstatSync(path).size > mostBytes) return;
+    const { files: lines, ...rest } = JSON.parse(readFileSync(path, "utf8"));
+    if (rest.release !== release) return;
+    const files = new Map<string, ReleaseFile>();
+    for (const [file, size, sha256, built = release] of lines) files.set(file, { size, sha256, built });
+    known.set(path, rest);
+    last = { path, files };
+  } catch {}
+}
 
 export function readManifest(places: Places, release: string): Manifest | undefined {
   const path = places.manifest(release);
-  if (known.has(path)) return known.get(path);
-  const text = ifThere(() => readFileSync(path, "utf8"));
-  try {
-    const { files, ...rest } = JSON.parse(text ?? "");
-    if (rest.release !== release) return undefined;
-    type Line = [path: string, size: number, sha256: string, built?: string];
-    const entries = files.map(([path, size, sha256, built = release]: Line) => [path, { size, sha256, built }]);
-    known.set(path, { ...rest, files: new Map(entries) });
-    return known.get(path);
-  } catch {
-    return undefined;
-  }
+  if (!known.has(path)) read(path, release);
+  return known.get(path);
+}
+
+export function filesOf(places: Places, release: string): Files {
+  const path = places.manifest(release);
+  if (last?.path !== path) read(path, release);
+  return last?.files ?? new Map();
 }
 
 /** Finished releases, newest first. */
@@ -93,14 +108,6 @@ export function nextId(places: Places, commit: string): string {
   return `${String(Math.max(0, ...numbers) + 1).padStart(6, "0")}-${commit.slice(0, 12)}`;
 }
 
-/** A file that releases share is one file on the disk. */
-export function sizeOf(places: Places, ids: readonly string[]): number {
-  const files = new Map<string, number>();
-  for (const id of ids)
-    for (const [path, { size, sha256 }] of readManifest(places, id)?.files ?? []) files.set(`${sha256} ${path}`, size);
-  return [...files.values()].reduce((sum, size) => sum + onDisk(size), 0);
-}
-
 /** The releases that stay when `next` is published: it, the current one, and the newest of the others. */
 export function staying(places: Places, next = currentRelease(places)): string[] {
   const first = [next, currentRelease(places)].filter((id) => id !== undefined);
@@ -124,6 +131,7 @@ export function switchTo(places: Places, release: string): void {
 /** Removes the other releases, manifests first: what a kill leaves of a release is no longer one. */
 export function prune(places: Places, stay: readonly string[]): void {
   const old = releases(places).filter((id) => !stay.includes(id));
+  last = undefined;
   for (const id of old) {
     known.delete(places.manifest(id));
     remove(places.manifest(id));
@@ -142,15 +150,21 @@ export function removeHalf(places: Places): void {
 }
 
 /** Whether two releases were built with the same files; what they carry along may differ. */
-export function isSameBuild(one: Manifest, other: Manifest): boolean {
-  const built = ({ release, files }: Manifest) =>
-    [...files].flatMap(([path, entry]) => (entry.built === release ? [`${entry.sha256} ${path}`] : [])).sort();
-  return built(one).join("\0") === built(other).join("\0");
+export function isSameBuild(one: Built, other: Built): boolean {
+  let more = [...other.files.values()].filter(({ built }) => built === other.release).length;
+  for (const [path, { built, sha256 }] of one.files) {
+    if (built !== one.release) continue;
+    const same = other.files.get(path);
+    if (same?.built !== other.release || same.sha256 !== sha256) return false;
+    more -= 1;
+  }
+  return more === 0;
 }
 
 /** Paths of a release that are missing, differ from what was published, or were added. */
-export function differences(places: Places, { release, files }: Manifest): string[] {
+export function differences(places: Places, release: string): string[] {
   const folder = places.release(release);
+  const files = filesOf(places, release);
   const found = ifThere(() => walk(folder));
   if (!found) return [release];
   const added = [...found.files, ...found.links, ...found.others].filter((path) => !files.has(path));

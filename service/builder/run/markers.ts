@@ -5,9 +5,9 @@
  *   noted is pending until it is published, also after a power cut.
  * - Root's requests are in a folder that no member can enter. They stay there until they are done, or parked.
  */
-import { lstatSync, readFileSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
+import { lstatSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
 import { printable } from "../../printable.ts";
-import { eachName, ifThere, moveAside, remove, syncFolder, writeWhole } from "../files.ts";
+import { eachName, ifThere, moveAside, readText, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, setbackOf } from "./setback.ts";
 
@@ -107,7 +107,7 @@ function discard({ path, folder, name, key }: FoundFile, warnings: string[] = []
       const aside = way(path);
       stuck.delete(key);
       if (aside && warnings.length < 5)
-        warnings.push(`${shown} is a folder with files in it, and is ${aside} now. Remove it.`);
+        warnings.push(`${shown} is a folder with files in it, which root removes. Make a file in its place.`);
       return undefined;
     } catch (error) {
       code = (error as NodeJS.ErrnoException).code;
@@ -128,7 +128,7 @@ const kindOf = (name: string): Marker["kind"] =>
   isDelivery(name) ? "delivery" : name === "tick" || name === "schedule" ? name : "request";
 
 const noted = ({ parked, taken }: Places): string[] => {
-  const text = [parked, taken].map((file) => ifThere(() => readFileSync(file, "utf8")) ?? "").join("");
+  const text = [parked, taken].map((file) => readText(file) ?? "").join("");
   return [...new Set(text.split("\n").filter((name) => name !== ""))];
 };
 

@@ -1,9 +1,10 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-import { build } from "../build/build.ts";
+import { build, setAside } from "../build/build.ts";
 import { contentOf, fromOf, movedFrom, pagesListed } from "../build/content.ts";
+import { TooMuch } from "../build/disk-watch.ts";
 import { gate } from "../build/gate.ts";
 import { makeRoom } from "../build/room.ts";
-import { beginningOf, ifThere, remove, writeWhole } from "../files.ts";
+import { beginningOf, ifThere, readText, remove, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
 import { crypto } from "../release/link-or-copy.ts";
 import { makeRelease } from "../release/make-release.ts";
@@ -11,6 +12,7 @@ import {
   currentRelease,
   deployed,
   differences,
+  filesOf,
   isSameBuild,
   prune,
   readManifest,
@@ -43,7 +45,7 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
     try {
       await advance(context, markers, run);
     } catch (error) {
-      if (!(error instanceof CloneFault)) throw error;
+      if (!(error instanceof CloneFault || error instanceof TooMuch)) throw error;
       await makeAnew(context, error, run);
       await advance(context, markers, run);
     }
@@ -81,8 +83,9 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
     try {
       // The checkout is on the disk with the release.
       writeWhole(places.checkedOut, `${commit}\n`);
-      if (unlessSame && published && isSameBuild(made, published)) {
-        last.reason = `${reason}: the build is the same as ${published.release}`;
+      const { release = "" } = published ?? {};
+      if (unlessSame && published && isSameBuild(made, { release, files: filesOf(places, release) })) {
+        last.reason = `${reason}: the build is the same as ${release}`;
         return;
       }
       const stay = staying(places, made.release);
@@ -110,7 +113,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
     requested: has("request"),
     scheduled: has("schedule"),
     moved: published && movedFrom(published, settings),
-    tampered: published && has("tick") ? differences(places, published) : [],
+    tampered: published && has("tick") ? differences(places, published.release) : [],
   });
   const commit = at ? at.commit : head;
   if (commit !== null) await admit(context, commit);
@@ -128,7 +131,7 @@ export async function rollBack(context: BuildContext, release: string) {
   const known = releases(places);
   const manifest = known.includes(release) ? readManifest(places, release) : undefined;
   if (!manifest) throw rejected(`there is no release ${listed([release])}. Use one of ${listed(known)}.`);
-  const differ = differences(places, manifest);
+  const differ = differences(places, release);
   if (differ.length > 0)
     throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
   const head = (await lastHead(context)) ?? deployed(places)?.commit ?? null;
@@ -141,10 +144,19 @@ export async function rollBack(context: BuildContext, release: string) {
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
 }
 
-/** Removes the clone where git itself finds it broken; else the fault is not the clone's. */
-async function makeAnew(context: BuildContext, fault: CloneFault, run: Run): Promise<void> {
-  const fsck = await context.git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
-  if (fsck.code === 0) throw failed(fault.message);
-  run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
-  discardClone(context.places);
+/** Removes the clone where git itself finds it broken, or, once for each head, where it may hold what earlier pushes left. */
+async function makeAnew(context: BuildContext, fault: CloneFault | TooMuch, run: Run): Promise<void> {
+  const { places, git } = context;
+  if (fault instanceof TooMuch) {
+    const head = await lastHead(context);
+    if (head === null || readText(places.madeAnew) === head) throw fault;
+    setAside(places);
+    writeWhole(places.madeAnew, head);
+    run.last.warnings.push(`the clone is made anew, as earlier pushes may have filled it: ${fault.message}`);
+  } else {
+    const fsck = await git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+    if (fsck.code === 0) throw failed(fault.message);
+    run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
+  }
+  discardClone(places);
 }

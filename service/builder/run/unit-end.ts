@@ -1,7 +1,6 @@
 /** systemd runs this after a builder that was ended in a run: the status has the reason, and the next one pauses. */
-import { readFileSync } from "node:fs";
 import { printable } from "../../printable.ts";
-import { ifThere, remove, writeWhole } from "../files.ts";
+import { readText, remove, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { arrived, named, pending } from "./markers.ts";
@@ -34,7 +33,7 @@ function reasonOf(hook: string, { result, code, status }: UnitEnd): string {
 
 /** Until when the builder pauses, in milliseconds since 1970. Only once: a builder that a person starts runs at once. */
 export function takePause({ paused }: Places): number | undefined {
-  const text = ifThere(() => readFileSync(paused, "utf8"));
+  const text = readText(paused);
   if (text === undefined) return undefined;
   remove(paused);
   return Date.parse(text.trim()) || undefined;

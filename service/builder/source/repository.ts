@@ -1,12 +1,12 @@
 /** The clone: made, fetched, compared, checked out. The builder removes a broken clone and fetches it again. */
-import { chmodSync, existsSync, readFileSync, renameSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { measure, onDisk } from "../build/disk.ts";
-import { below, ifThere, isUnder, namesIn, remove, walk } from "../files.ts";
+import { below, counting, eachName, few, isUnder, most, readText, remove, tooMany, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest, releases } from "../release/releases.ts";
-import { failed, listed, mebibytes, rejected } from "../run/setback.ts";
+import { failed, listed, mebibytes, rejected, setbackOf } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import type { Git } from "./git.ts";
 import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
@@ -36,15 +36,25 @@ export function discardClone({ checkedOut, clone }: Places): void {
 }
 
 /** Removes what a killed git left; temporary packs only with `objects`, since a look at all of them takes time. */
-export function removeHalfCheckout({ clone, checkedOut }: Places, objects = false): void {
+export function removeHalfCheckout(places: Places, objects = false): void {
+  const { clone, checkedOut } = places;
   const git = join(clone, ".git");
   const skip = (path: string) => !objects && /(^|\/)objects$/.test(path);
-  const left = ifThere(() => walk(git, skip))?.files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path)) ?? [];
-  for (const path of left) remove(join(git, path));
-  if (existsSync(checkedOut)) return;
-  for (const name of ifThere(() => namesIn(clone)) ?? [])
+  try {
+    const left = walk(git, few(skip)).files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path));
+    for (const path of left) remove(join(git, path));
+    if (!existsSync(checkedOut)) removeCheckout(places);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "E2BIG") return discardClone(places);
+    if (code !== "ENOENT") throw error;
+  }
+}
+
+function removeCheckout({ clone }: Places): void {
+  for (const name of eachName(clone))
     if (name.toString() !== ".git") remove(Buffer.concat([Buffer.from(`${clone}/`), name]));
-  remove(join(git, "index"));
+  remove(join(clone, ".git", "index"));
 }
 
 /** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
@@ -80,21 +90,28 @@ export async function lastHead({ git }: BuildContext): Promise<string | null> {
  * paths in memory then, and 200 KiB of nested folders have 100 million of them. ls-tree prints them one by one.
  */
 export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
-  // 256 characters for each file, which takes at least a block of 4 KiB.
-  const most = Math.max(1 << 20, limits.releaseBytes / 16);
   const list = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
-  const { code, cut, stdout, stderr } = await git(list, undefined, most);
+  const { code, cut, stdout, stderr } = await git(list, undefined, mostListed);
   if (!cut && code !== 0) throw new CloneFault(`git cannot list the commit: ${lastLine(stderr)}`);
-  let bytes = 0;
+  const fits = counting();
+  let [bytes, isMany] = [0, cut];
   // Mode, type, name and size, which is a hyphen for a submodule; then the path, which may be long.
-  for (let at = 0; at < stdout.length; at = stdout.indexOf("\0", at) + 1 || stdout.length)
-    bytes += onDisk(Number(stdout.slice(at, stdout.indexOf("\t", at)).split(/ +/)[3]) || 0);
-  if (!cut && bytes <= limits.releaseBytes) return;
+  for (let at = 0; at < stdout.length && !isMany; ) {
+    const [tab, end] = [stdout.indexOf("\t", at), stdout.indexOf("\0", at)];
+    bytes += onDisk(Number(stdout.slice(at, tab).split(/ +/)[3]) || 0);
+    isMany = !fits(stdout.slice(tab + 1, end));
+    at = end + 1;
+  }
+  if (isMany) throw rejected(`the commit ${commit.slice(0, 12)} has ${tooMany}. Remove files.`);
+  if (bytes <= limits.releaseBytes) return;
   throw rejected(
-    `the commit ${commit.slice(0, 12)} is too large: its files take ${cut ? "more than " : ""}${mebibytes(bytes)} MiB on ` +
-      `the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
+    `the commit ${commit.slice(0, 12)} is too large: its files take ${mebibytes(bytes)} MiB on the disk, and may take ` +
+      `${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
   );
 }
+
+/** Bytes of a list of git's: for each file its path, a name of 64 digits and a few words. */
+const mostListed = most.entries * 96 + most.pathBytes;
 
 export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
 
@@ -113,23 +130,42 @@ export async function changes({ git }: BuildContext, from: string, to: string): 
 
 /** Checks a commit out without its links, and returns what it has. Rejects a commit that tracks the content. */
 export async function checkOut(context: BuildContext, commit: string) {
-  const { settings, places, git } = context;
+  const { places } = context;
+  const isOther = existsSync(places.checkedOut);
   remove(places.checkedOut);
+  await removeFormerModules(context, commit);
+  try {
+    return await checkOutOver(context, commit);
+  } catch (error) {
+    if (!isOther || setbackOf(error).result === "rejected") throw error;
+    // What another commit left may be in the way: git fails where a submodule of a submodule has a new name.
+    removeModules(places);
+    return checkOutOver(context, commit);
+  }
+}
+
+async function checkOutOver(context: BuildContext, commit: string) {
+  const { settings, places, git } = context;
   const read = await git(["read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) {
     const fault = remoteFault(read, settings);
     throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
   }
   const list = async (...how: readonly string[]): Promise<string[]> => {
-    const { code, cut, stdout, stderr } = await git(["ls-files", "-z", "--stage", ...how]);
-    if (code !== 0 || cut) throw new CloneFault(`git cannot list the files: ${lastLine(stderr)}`);
-    return stdout.split("\0");
+    const { code, cut, stdout, stderr } = await git(["ls-files", "-z", "--stage", ...how], undefined, mostListed);
+    if (code !== 0 && !cut) throw new CloneFault(`git cannot list the files: ${lastLine(stderr)}`);
+    const found = stdout.split("\0");
+    const fits = counting();
+    if (!cut && found.every((line) => fits(pathOf(line)))) return found;
+    throw rejected(`the commit ${commit.slice(0, 12)} with its submodules has ${tooMany}. Remove files.`);
   };
+  const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
   let lines = await list();
   const hasSubmodules = lines.some((line) => line.startsWith("160000 "));
+  const modules = lines.find((line) => line.endsWith("\t.gitmodules"))?.split(" ")[1];
+  if (settings.submodules && hasSubmodules) writeFileSync(modulesOf(places), modules ?? "");
   if (settings.submodules) await updateSubmodules(context, hasSubmodules);
   if (settings.submodules && hasSubmodules) lines = await list("--recurse-submodules");
-  const pathOf = (line: string): string => line.slice(line.indexOf("\t") + 1);
   const links = lines.filter((line) => line.startsWith("120000 ")).map(pathOf);
   const files = lines.filter((line) => line.startsWith("100")).map(pathOf);
   // A link named content, to a writer's own folder, is left out as any other link.
@@ -171,6 +207,21 @@ export async function pruneClone({ git, places, settings: { limits } }: BuildCon
   if (used.code !== 0 || Number(used.stdout) > 0.8 * bytes) return;
   await git(["reflog", "expire", "--expire=now", "--all"]);
   await git(["gc", "--quiet", "--prune=now"]);
+}
+
+/** The name of the .gitmodules whose submodules the clone keeps. */
+const modulesOf = ({ clone }: Places) => join(clone, ".git", "pushgate-modules");
+
+/** git never removes what it keeps of a submodule that left, and fails where another takes its place. */
+async function removeFormerModules({ git, places, settings }: BuildContext, commit: string): Promise<void> {
+  if (!existsSync(join(places.clone, ".git/modules"))) return;
+  const { stdout } = await git(["rev-parse", "--verify", "--quiet", `${commit}:.gitmodules`]);
+  if (!settings.submodules || stdout === "" || readText(modulesOf(places)) !== stdout.trim()) removeModules(places);
+}
+
+function removeModules(places: Places): void {
+  remove(join(places.clone, ".git/modules"));
+  removeCheckout(places);
 }
 
 /** git's environment and the egress table limit what the addresses in .gitmodules reach. */

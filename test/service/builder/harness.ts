@@ -17,7 +17,7 @@ import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import type { Ended } from "../../../service/builder/child.ts";
 import { remove } from "../../../service/builder/files.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
-import { draft, type Manifest, seal } from "../../../service/builder/release/releases.ts";
+import { draft, type Files, seal } from "../../../service/builder/release/releases.ts";
 import { buildPending, removeLeftovers } from "../../../service/builder/run/build-pending.ts";
 import { pausesOf } from "../../../service/builder/run/pauses.ts";
 import type { RunLine, Status } from "../../../service/builder/run/status.ts";
@@ -94,7 +94,7 @@ export const timers = (): number => process.getActiveResourcesInfo().filter((nam
 
 /** The id of a release that no build of a test makes. */
 export const releaseId = (number: number): string => `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
-export const manifestOf = (release: string, files: Manifest["files"] = new Map()): Omit<Manifest, "bytes"> => ({
+export const manifestOf = (release: string, files: Files = new Map()) => ({
   ...{ release, commit: "a".repeat(40), at: "2026-01-01T00:00:00.000Z", pages: 1, files },
   from: { folder: "", content: ["content"] },
 });

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { tooMany } from "../../../../service/builder/files.ts";
 import {
   type Bench,
   bundledBuilder,
@@ -50,7 +51,7 @@ test("200 KiB of nested folders with 100 million paths are rejected; without tha
   // As the unit's LimitDATA=.
   const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
   const { last } = await site.work({ ...site.builder, path });
-  expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining("is too large: its files take") });
+  expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining(tooMany) });
   const open = await finish(site, start(site, await bundledBuilder(site.folder, admission), { PATH: path }));
   expect(open.last).toMatchObject({
     result: "failed",

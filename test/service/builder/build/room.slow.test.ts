@@ -1,10 +1,10 @@
 /** Which former releases go where a site has no room for them. */
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
 import { makeRoom } from "../../../../service/builder/build/room.ts";
-import { releases, sizeOf, switchTo } from "../../../../service/builder/release/releases.ts";
+import { releases, switchTo } from "../../../../service/builder/release/releases.ts";
 import { type Bench, contextOf, onCopies } from "../harness.ts";
 
 let site: Bench;
@@ -21,7 +21,14 @@ async function staying(...fit: readonly string[]): Promise<string[]> {
   // A cache above its own share goes first.
   rmSync(places.cache, { recursive: true, force: true });
   const others = (await measure(places.work)).bytes;
-  await roomFor((others + sizeOf(places, fit)) / 2);
+  const paths = fit.flatMap((id) =>
+    [".", ...readdirSync(places.release(id), { recursive: true })].map((path) => join(places.release(id), `${path}`)),
+  );
+  // A file that releases share is one file on the disk.
+  const blocks = new Map(
+    paths.map((path) => lstatSync(path)).map(({ ino, blocks }) => [ino, Math.max(512 * blocks, 4096)]),
+  );
+  await roomFor((others + [...blocks.values()].reduce((sum, bytes) => sum + bytes, 0)) / 2);
   return releases(places);
 }
 

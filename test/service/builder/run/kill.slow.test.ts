@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { deployed, differences } from "../../../../service/builder/release/releases.ts";
+import { currentRelease, differences } from "../../../../service/builder/release/releases.ts";
 import { type Bench, bundledBuilder, onCopies, start } from "../harness.ts";
 import { says } from "../hugo-site.ts";
 
@@ -26,6 +26,6 @@ test("the builder's start removes what a kill left, also where nothing is to be 
   }
   await once(start(site, await bundledBuilder(site.folder)), "close");
   expect(left.filter((path) => existsSync(path))).toEqual([]);
-  expect(differences(places, deployed(places)!)).toEqual([]);
+  expect(differences(places, currentRelease(places)!)).toEqual([]);
   expect(site.page()).toContain(says(1));
 });

@@ -191,7 +191,9 @@ describe("a run", () => {
     trick();
     const { last } = await site.work();
     const aside = at(readdirSync(places.requests)[0]!);
-    expect(last.warnings).toEqual([`${at("x")} is a folder with files in it, and is ${aside} now. Remove it.`]);
+    expect(last.warnings).toEqual([
+      `${at("x")} is a folder with files in it, which root removes. Make a file in its place.`,
+    ]);
     expect(existsSync(join(aside, "in/it"))).toBe(true);
 
     trick();

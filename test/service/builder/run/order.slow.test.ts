@@ -71,8 +71,6 @@ test("the first run gives a clone its name when git has made it, and syncs all o
   onTestFinished(first.remove);
   first.deliver();
   expect(await calls(first)).toEqual([
-    // What a killed run could have left.
-    "unlink site/work/clone/.git/index",
     ...taken("delivery-1"),
     ...["unlink site/work/checked-out", "unlink site/work/clone"],
     ...["git init --quiet site/work/clone.new", "rename site/work/clone.new site/work/clone"],

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Ended } from "../../../../service/builder/child.ts";
+import { tooMany } from "../../../../service/builder/files.ts";
 import {
   admit,
   type BuildContext,
@@ -129,18 +129,21 @@ describe("the size of a commit", () => {
     expect(await admitted(total - 1)).toMatch(/^the commit \w{12} is too large: its files take 0\.1 MiB on the disk, /);
   });
 
-  test("is not counted to its end where the list of its files is longer than a release allows", async () => {
-    const lists: (number | undefined)[] = [];
-    const listed = (releaseBytes: number, cut: boolean) => {
-      const git = async (_: unknown, _at?: string, most?: number): Promise<Ended> => {
-        lists.push(most);
-        return { code: cut ? undefined : 0, stdout: "100644 blob c 1\tx\0", stderr: "", cut, late: false };
+  test("may have as many files as a builder's memory holds, and paths as long, and no more", async () => {
+    const listed = (files: number, path: string, cut = false) => {
+      const stdout = `100644 blob ${"c".repeat(64)} ${"1".padStart(7)}\t${path}\0`.repeat(files);
+      const git = async (_: unknown, _at?: string, bound = 0) => {
+        expect(stdout.length).toBeLessThan(bound);
+        return { code: cut ? undefined : 0, stdout, stderr: "", cut, late: false };
       };
-      return faultOf(admit({ ...contextOf(site, { releaseBytes }), git }, "c".repeat(40)));
+      return faultOf(admit({ ...contextOf(site), git }, "c".repeat(40)));
     };
-    expect(await listed(1 << 20, true)).toMatch(/is too large: its files take more than 0\.0 MiB on the disk/);
-    expect(await listed(32 << 20, false)).toBeUndefined();
-    expect(lists).toEqual([1 << 20, 2 << 20]);
+    const many = `the commit ${"c".repeat(12)} has ${tooMany}. Remove files.`;
+    expect(tooMany).toBe("more than 100000 files and folders, or paths of more than 8 MiB");
+    expect(await listed(100_000, "x".repeat(80))).toBeUndefined();
+    expect(await listed(100_001, "x")).toBe(many);
+    expect(await listed(2_048, "x".repeat(4_095))).toBe(many);
+    expect(await listed(1, "x", true)).toBe(many);
   });
 });
 

@@ -92,8 +92,8 @@ test("a repository's names that are not UTF-8 stop a build and no later one, and
   // As text, such a name is another one.
   const weak = await bundledBuilder(site.folder, [
     "files.ts",
-    'readdirSync(folder, { encoding: "buffer" })',
-    "readdirSync(folder).map((name) => Buffer.from(name))",
+    'of eachEntry(folder, "buffer" as BufferEncoding)',
+    "of eachEntry(`${folder}`)",
   ]);
   await finish(site, start(site, weak));
   await expect(finish(site, start(site, weak))).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);

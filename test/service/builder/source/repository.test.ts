@@ -1,5 +1,5 @@
 /** What the builder fetches, and what of it is used. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -124,9 +124,9 @@ describe("submodules", () => {
     const files = { "static/theme.css": "a{}", "static/shadow": { link: "/etc/passwd" } };
     theme = { name, commit: host.repository(name).push(files) };
   });
-  const using = (url: string): Files => ({
-    ".gitmodules": `[submodule "t"]\n\tpath = themes/t\n\turl = ${url}\n`,
-    "themes/t": { submodule: theme.commit },
+  const using = (url: string, name = "t", commit = theme.commit): Files => ({
+    ".gitmodules": `[submodule "${name}"]\n\tpath = themes/t\n\turl = ${url}\n`,
+    "themes/t": { submodule: commit },
   });
 
   test("those that .gitmodules names are fetched without their links, and leave when it no longer does", async () => {
@@ -140,7 +140,33 @@ describe("submodules", () => {
     expect(site.published()).toContain("theme.css");
     expect(site.published()).not.toContain("shadow");
     await checkedOut({ ".gitmodules": null, "themes/t": null });
-    expect(has("themes/t")).toBe(false);
+    expect(["themes/t", ".git/modules"].map(has)).toEqual([false, false]);
+  });
+
+  test("take each other's names and places at the first try, and those within each other only by a new checkout", async () => {
+    const other = { name: `other-${theme.name}`, commit: host.repository(`other-${theme.name}`).push({ "b.css": "" }) };
+    const third = { name: `third-${theme.name}`, commit: host.repository(`third-${theme.name}`).push({ "c.css": "" }) };
+    const holding = (part: typeof theme, name: string) => ({
+      ...other,
+      commit: host.repository(other.name).push(using(host.url(part.name), name, part.commit)),
+    });
+    const steps = [
+      [theme, "t"],
+      [third, "new"],
+      [holding(theme, "t"), "t"],
+      [holding(third, "new"), "t"],
+    ] as const;
+    const step = async ([part, name]: (typeof steps)[number]) => {
+      await checkedOut(using(host.url(part.name), name, part.commit));
+      writeFileSync(site.places.checkedOut, "");
+    };
+    for (const each of steps) await step(each);
+    site.deliver();
+    expect(has("themes/t/themes/t/c.css")).toBe(true);
+    const { name, commit } = holding(theme, "newer");
+    site.repository.push(using(host.url(name), "t", commit));
+    const bundle = await bundledBuilder(site.folder, ["repository.ts", "if (!isOther || ", "if (isOther || "]);
+    expect((await finish(site, start(site, bundle))).last.reason).toMatch(/^a submodule: /);
   });
 
   test("an address relative to the repository's leads to the same git host, and none is read if site.submodules is false", async () => {
