@@ -40,7 +40,7 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     reported: join(work, "reported"),
     /** The commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),
-    /** The head for which a clone that took too much was made anew. */
+    /** The head for which the clone was made anew. */
     madeAnew: join(work, "made-anew"),
   };
 }

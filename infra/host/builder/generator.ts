@@ -6,7 +6,7 @@
 import { beginOfBuild, endOfFolders, statsName } from "../../../service/builder/build/content.ts";
 import { pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
-import type { SiteHook } from "../../config/derived.ts";
+import { isReported, type SiteHook } from "../../config/derived.ts";
 import { instanceFile, ownRoot, sandbox, unitFile, unitWord } from "../kit.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../paths.ts";
 import * as generator from "./hugo.ts";
@@ -62,7 +62,12 @@ function linesOfContent({ name, site }: SiteHook) {
 export function generatorFiles(hook: SiteHook): HostFile[] {
   const { name, site } = hook;
   const socket = { target: units.site(name), hook: name, socket: runFolders(name).socket, user: builderUser(name) };
-  const stop = { hook: name, sites: paths.sites, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
+  const { sites, spool, requests, rootRequests, reports } = paths;
+  const members = [spool, requests, rootRequests, ...(isReported(hook) ? [reports] : [])].map(
+    (path) => `${path}/${name}`,
+  );
+  const folders = [`${sites}/${name}/work`, ...members].join(" ");
+  const stop = { hook: name, folders, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
   const find = (path: string) =>
     `${contentProgram} find ${unitWord(path)} ${runFolders(name).generatorRoot}${noteOfContent(name)}`;
   const finding = site.content === undefined ? [] : ["[Service]", `ExecStart=${find(site.content)}`];

@@ -47,7 +47,7 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
     } catch (error) {
       if (!(error instanceof CloneFault || error instanceof TooMuch)) throw error;
       await makeAnew(context, error, run);
-      await advance(context, markers, run);
+      await advance(context, markers, run).finally(() => writeWhole(context.places.madeAnew, run.head ?? ""));
     }
     return run.end();
   } catch (error) {
@@ -151,7 +151,6 @@ async function makeAnew(context: BuildContext, fault: CloneFault | TooMuch, run:
     const head = await lastHead(context);
     if (head === null || readText(places.madeAnew) === head) throw fault;
     setAside(places);
-    writeWhole(places.madeAnew, head);
     run.last.warnings.push(`the clone is made anew, as earlier pushes may have filled it: ${fault.message}`);
   } else {
     const fsck = await git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);

@@ -46,8 +46,8 @@ export function removeHalfCheckout(places: Places, objects = false): void {
     if (!existsSync(checkedOut)) removeCheckout(places);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "E2BIG") return discardClone(places);
-    if (code !== "ENOENT") throw error;
+    if (code === "E2BIG") discardClone(places);
+    else if (code !== "ENOENT") throw error;
   }
 }
 

@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { contentProgram } from "../../../infra/host/builder/generator.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../../../infra/host/paths.ts";
+import { placesOf as placesIn } from "../../../service/builder/places.ts";
+import { leaveLargest } from "../../service/builder/largest.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
 import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
@@ -357,9 +359,24 @@ systemctl daemon-reload
 systemctl reset-failed pushgate-second.service 2>/dev/null || :`);
 });
 
+test("a builder starts in its unit's memory whatever pushes left, on its release's Node, and publishes", async () => {
+  const { site, ...named } = placesOf("docs");
+  const last = await runOf(
+    host,
+    () =>
+      withoutBuilds("docs", async () => {
+        leaveLargest(placesIn({ ...named, site: join(host.root, site) }));
+        await host.inside(`chown -R ${builderUser("docs")} ${site}`);
+      }),
+    { hook: "docs", timeout: 120_000 },
+  );
+  expect(last).toMatchObject({ result: "published", reason: "requested" });
+});
+
 describe("requests", () => {
   const { requests, rootRequests } = placesOf("docs");
-  const asMember = (command: string) => host.inside("runuser -u guest -- sh -s", { stdin: command, check: false });
+  const asMember = (command: string) =>
+    host.inside("runuser -u guest -- sh -s", { stdin: `cd /home/guest\n${command}`, check: false });
 
   test("a member of the writers' group may request a build, no other account may, and none but root a rollback", async () => {
     await idle(host, "docs");
@@ -376,6 +393,17 @@ describe("requests", () => {
     const rolledBack = await runOf(host, () => asMember(`: >${rootRequests}/rollback-${oldest}`), { hook: "docs" });
     await host.inside(`chmod 0770 ${rootRequests}`);
     expect(rolledBack).toMatchObject({ result: "rolled back" });
+  });
+
+  test("root removes folders that members put in their place, which would stay without its unit", async () => {
+    const left = () => host.read(`find ${requests} -mindepth 1`);
+    const trick = () => asMember(`mkdir -p x/in && mv x ${requests}/`);
+    const run = () => runOf(host, trick, { hook: "docs" });
+    await withDropIn(host, units.stop("docs"), instead("/usr/bin/true"), run);
+    await idle(host, "docs");
+    expect(await left()).toMatch(/\/\.aside-\w{6}\/in$/);
+    expect((await run()).warnings.join()).toContain("which root removes");
+    await until("root has removed both", async () => (await left()) === "" || undefined);
   });
 
   test("the timer's unit starts a failed path unit, whatever a member put in place of its tick", async () => {

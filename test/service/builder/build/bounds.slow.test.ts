@@ -17,6 +17,7 @@ import {
   type Without,
 } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
+import { leaveLargest, leaveManifests } from "../largest.ts";
 
 const MiB = 1 << 20;
 let site: Bench;
@@ -84,4 +85,47 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
   expect(open.last.reason).toMatch(/^the site takes 57\.\d MiB on the disk/);
   rmSync(hostile);
   expect((await site.work()).last.result).toBe("published");
+});
+
+test("what pushes left keeps no builder from starting in its memory, and did without a bound of manifests", async () => {
+  site = await published(1, { limit: { releaseBytes: 1 << 30 } });
+  // What Node 18 takes of the 512 MiB that a builder has at least.
+  const heap = { NODE_OPTIONS: "--max-old-space-size=256" };
+  const run = async (...parts: Without[]) =>
+    finish(site, start(site, await bundledBuilder(site.folder, ...parts), heap));
+  leaveLargest(site.places);
+  expect((await run()).last).toMatchObject({ result: "published", reason: "requested" });
+  expect(existsSync(join(site.places.clone, ".git/left"))).toBe(false);
+
+  // As pushes of one blob under many paths once left them.
+  leaveManifests(site.places, 145_161, 460);
+  const unbounded: Without[] = [
+    ["releases.ts", "if (lstatSync(path).size > mostBytes) return;", ""],
+    ["releases.ts", "known.set(path, rest);", "known.set(path, { ...rest, files });"],
+  ];
+  await expect(run(...unbounded)).rejects.toThrow(/^the builder ended with null: .*heap out of memory/s);
+  expect((await run()).last).toMatchObject({ result: "published", reason: "the first release" });
+});
+
+test("what earlier pushes left in the clone keeps no push from its page: the clone is made anew, once for each head", async () => {
+  const slow = join(extra, "hugo");
+  writeFileSync(slow, '#!/bin/sh\nsleep 0.5\nexec hugo "$@"\n', { mode: 0o755 });
+  site = await published(1, { limit, hugo: slow });
+  const tooMuch = /^the site wrote more than it may: /;
+  const fill = (revision: number) => {
+    writeFileSync(join(site.places.clone, ".git/left"), Buffer.alloc(13 * MiB));
+    site.repository.push(siteFiles(revision));
+    site.deliver();
+  };
+  fill(2);
+  const open = await without(["run.ts", "|| error instanceof TooMuch", ""]);
+  expect(open.last).toMatchObject({ result: "rejected", reason: expect.stringMatching(tooMuch) });
+  const { last } = await site.work();
+  expect(last).toMatchObject({
+    result: "published",
+    warnings: [expect.stringMatching(/^the clone is made anew, as earlier pushes may have filled it: the site wrote/)],
+  });
+  writeFileSync(join(site.places.clone, ".git/left"), Buffer.alloc(13 * MiB));
+  site.request("again");
+  expect((await site.work()).last).toMatchObject({ result: "rejected", warnings: [] });
 });
