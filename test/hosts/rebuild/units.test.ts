@@ -359,20 +359,6 @@ systemctl daemon-reload
 systemctl reset-failed pushgate-second.service 2>/dev/null || :`);
 });
 
-test("a builder starts in its unit's memory whatever pushes left, on its release's Node, and publishes", async () => {
-  const { site, ...named } = placesOf("docs");
-  const last = await runOf(
-    host,
-    () =>
-      withoutBuilds("docs", async () => {
-        leaveLargest(placesIn({ ...named, site: join(host.root, site) }));
-        await host.inside(`chown -R ${builderUser("docs")} ${site}`);
-      }),
-    { hook: "docs", timeout: 120_000 },
-  );
-  expect(last).toMatchObject({ result: "published", reason: "requested" });
-});
-
 describe("requests", () => {
   const { requests, rootRequests } = placesOf("docs");
   const asMember = (command: string) =>
@@ -399,8 +385,8 @@ describe("requests", () => {
     const left = () => host.read(`find ${requests} -mindepth 1`);
     const trick = () => asMember(`mkdir -p x/in && mv x ${requests}/`);
     const run = () => runOf(host, trick, { hook: "docs" });
-    await withDropIn(host, units.stop("docs"), instead("/usr/bin/true"), run);
-    await idle(host, "docs");
+    // The builder connects to root's socket after it has written its result.
+    await withDropIn(host, units.stop("docs"), instead("/usr/bin/true"), () => run().then(() => idle(host, "docs")));
     expect(await left()).toMatch(/\/\.aside-\w{6}\/in$/);
     expect((await run()).warnings.join()).toContain("which root removes");
     await until("root has removed both", async () => (await left()) === "" || undefined);
@@ -441,6 +427,20 @@ describe("requests", () => {
     await idle(host, "docs");
     expect(await host.read(`find ${requests} -mindepth 1 ! -name '.*'`)).toBe("");
   });
+});
+
+test("a builder starts in its unit's memory whatever pushes left, on its release's Node, and publishes", async () => {
+  const { site, ...named } = placesOf("docs");
+  const last = await runOf(
+    host,
+    () =>
+      withoutBuilds("docs", async () => {
+        leaveLargest(placesIn({ ...named, site: join(host.root, site) }));
+        await host.inside(`chown -R ${builderUser("docs")} ${site}`);
+      }),
+    { hook: "docs", timeout: 120_000 },
+  );
+  expect(last).toMatchObject({ result: "published", reason: "requested" });
 });
 
 test("a site that leaves makes its web root a folder again, and the other site is unchanged", async () => {
