@@ -75,7 +75,7 @@ const buildLimits = object({
     1_048_576,
     2048,
     "a number of MiB",
-    "Size of a release, and of a commit's files; all that a site holds may take four times as much.",
+    "Size of a release, and of a commit's files, 100,000 at most; all that a site holds may take four times as much.",
   ),
   pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });

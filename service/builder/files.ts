@@ -144,7 +144,7 @@ export function* eachName(folder: Path): Generator<Buffer> {
 
 /** Of a commit, a build or a release: more than a site has, and no more than a builder of 512 MiB holds three times. */
 export const most = { entries: 100_000, pathBytes: 8 << 20 } as const;
-export const tooMany = `more than ${most.entries} files and folders, or paths of more than ${most.pathBytes >> 20} MiB`;
+export const tooMany = `more than ${most.entries / 1_000},000 files and folders, or paths of more than ${most.pathBytes >> 20} MiB`;
 
 /** Whether there may be one more path. Bytes count as in a manifest, which is JSON. */
 export function counting(): (path: string) => boolean {

@@ -431,16 +431,13 @@ describe("requests", () => {
 
 test("a builder starts in its unit's memory whatever pushes left, on its release's Node, and publishes", async () => {
   const { site, ...named } = placesOf("docs");
-  const last = await runOf(
-    host,
-    () =>
-      withoutBuilds("docs", async () => {
-        leaveLargest(placesIn({ ...named, site: join(host.root, site) }));
-        await host.inside(`chown -R ${builderUser("docs")} ${site}`);
-      }),
-    { hook: "docs", timeout: 120_000 },
-  );
+  const leave = async () => {
+    leaveLargest(placesIn({ ...named, site: join(host.root, site) }));
+    await host.inside(`chown -R ${builderUser("docs")} ${site}`);
+  };
+  const last = await runOf(host, () => withoutBuilds("docs", leave), { hook: "docs", timeout: 120_000 });
   expect(last).toMatchObject({ result: "published", reason: "requested" });
+  expect(await host.read(`ls ${site}/work/clone/.git`)).not.toContain("left");
 });
 
 test("a site that leaves makes its web root a folder again, and the other site is unchanged", async () => {

@@ -83,6 +83,13 @@ export const refsOf = ({ places }: Pick<Bench, "places">): string[] =>
     .split("\n")
     .toSorted();
 
+/** Makes so many folders with paths as long as a path may be. */
+export function fill(folder: string, count: number): void {
+  const deep = join(folder, ...Array(15).fill("d".repeat(250)));
+  mkdirSync(deep, { recursive: true });
+  for (let i = 0; i < count; i++) mkdirSync(join(deep, `${i}`));
+}
+
 /** Makes folders in each other until no path leads to the last, which can then not be read. Only `rm -rf` removes them. */
 export function nest(folder: string): void {
   const deep = `chdir "${folder}"; for (1..40) { mkdir "d" x 200; chdir "d" x 200 or die }`;

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { freeOf, isLess, measure, needRoom, onDisk } from "../../../../service/builder/build/disk.ts";
-import { nest } from "../harness.ts";
+import { fill, nest } from "../harness.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -51,6 +51,11 @@ test("the reserve of a file system is a twentieth of it, at most 1 GiB and 65,53
     if (files === 0) expect(free.inodes).toBe(Number.POSITIVE_INFINITY);
     else expect(Math.abs(free.inodes - ffree)).toBeLessThan(10_000);
   }
+});
+
+test("a folder with more folders in it than the builder's memory holds has no size", async () => {
+  fill(folder, 9_000);
+  expect(await taken()).toBe(Number.POSITIVE_INFINITY);
 });
 
 test("a folder that was removed meanwhile takes nothing, and counts as no closed folder", async () => {

@@ -6,7 +6,9 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { onDisk } from "../../../../service/builder/build/disk.ts";
 import { gate } from "../../../../service/builder/build/gate.ts";
+import { tooMany } from "../../../../service/builder/files.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
+import { fill } from "../harness.ts";
 
 let out: string;
 beforeEach(() => {
@@ -45,6 +47,7 @@ test("half of the published pages, which end with .html or .htm, are enough, and
 
 test.each<[string, () => unknown, string | RegExp]>([
   ["a link", () => symlinkSync("/etc", join(out, "etc")), "Hugo wrote symbolic links, which may lead anywhere: etc."],
+  ["more than fits into memory", () => fill(out, 2_300), `Hugo wrote ${tooMany}. Make the site smaller.`],
   ["a pipe", () => spawnSync("mkfifo", [join(out, "p")]), "Hugo wrote something that is no file: p. Remove it."],
   [
     "a name that is not UTF-8",

@@ -138,6 +138,15 @@ describe("assets that are carried along", () => {
     expect(served()).toEqual(["b.css", "index.html"]);
     expect(warnings).toEqual([`assets changed on the disk are not carried along: ${one}/a.css, ${one}/gone.css`]);
   });
+
+  test("no more assets are carried along than a release may have files", async () => {
+    const one = await release({});
+    const manifest = JSON.parse(readFileSync(places.manifest(one), "utf8"));
+    manifest.files = Array.from({ length: 2_100 }, (_, i) => [`${"x".repeat(4_000)}${i}.css`, 1, ""]);
+    writeFileSync(places.manifest(one), JSON.stringify(manifest));
+    await release({ "own.css": "" });
+    expect(warnings).toContainEqual(expect.stringMatching(/^8 assets of former releases are not carried along/));
+  });
 });
 
 test.each<[string, (id: string) => void, string]>([

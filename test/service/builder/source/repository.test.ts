@@ -144,27 +144,17 @@ describe("submodules", () => {
   });
 
   test("take each other's names and places at the first try, and those within each other only by a new checkout", async () => {
-    const other = { name: `other-${theme.name}`, commit: host.repository(`other-${theme.name}`).push({ "b.css": "" }) };
-    const third = { name: `third-${theme.name}`, commit: host.repository(`third-${theme.name}`).push({ "c.css": "" }) };
-    const holding = (part: typeof theme, name: string) => ({
-      ...other,
-      commit: host.repository(other.name).push(using(host.url(part.name), name, part.commit)),
-    });
-    const steps = [
-      [theme, "t"],
-      [third, "new"],
-      [holding(theme, "t"), "t"],
-      [holding(third, "new"), "t"],
-    ] as const;
-    const step = async ([part, name]: (typeof steps)[number]) => {
-      await checkedOut(using(host.url(part.name), name, part.commit));
+    const made = (name: string, files: Files) => ({ name, commit: host.repository(name).push(files) });
+    const of = ({ name, commit }: typeof theme, as: string) => using(host.url(name), as, commit);
+    const other = made(`other-${theme.name}`, { "c.css": "" });
+    const holding = (part: typeof theme, as: string) => of(made(`holding-${theme.name}`, of(part, as)), "t");
+    for (const files of [of(theme, "t"), of(other, "new"), holding(theme, "t"), holding(other, "new")]) {
+      await checkedOut(files);
       writeFileSync(site.places.checkedOut, "");
-    };
-    for (const each of steps) await step(each);
-    site.deliver();
+    }
     expect(has("themes/t/themes/t/c.css")).toBe(true);
-    const { name, commit } = holding(theme, "newer");
-    site.repository.push(using(host.url(name), "t", commit));
+    site.repository.push(holding(theme, "newer"));
+    site.deliver();
     const bundle = await bundledBuilder(site.folder, ["repository.ts", "if (!isOther || ", "if (isOther || "]);
     expect((await finish(site, start(site, bundle))).last.reason).toMatch(/^a submodule: /);
   });
