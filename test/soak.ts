@@ -1,8 +1,8 @@
 /**
  * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits,
  * applies, kills and failed applies in a real shell, altered deliveries to the real receiver, and random expressions
- * for the rule language. A failure prints the seed of its round, which repeats it. --rebuild runs
- * test/hosts/rebuild/soak.ts instead.
+ * for the rule language. A failure prints the seed of its round, which repeats it. --rebuild and
+ * --hostile run test/hosts/rebuild/soak.ts instead.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,14 +17,14 @@ import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
 try {
-  const options = "minutes seed release rebuild kills reads publishes steps runs".split(" ");
+  const options = "minutes seed release rebuild hostile kills reads publishes steps runs".split(" ");
   keptByNpm(options, "npm run soak --", process.env);
 } catch (error) {
   console.error(`soak: ${(error as Error).message}`);
   process.exit(2);
 }
 // It runs in its own lab and ends the process.
-if (process.argv.includes("--rebuild")) await import("./hosts/rebuild/soak.ts");
+if (process.argv.includes("--rebuild") || process.argv.includes("--hostile")) await import("./hosts/rebuild/soak.ts");
 
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },

@@ -97,6 +97,17 @@ export class Repository {
     return commit;
   }
 
+  /** Pushes 200 KiB of nested folders with 100 million paths to the file at `path`. */
+  pushNested(path: string): string {
+    const tree = (mode: string, of: string) =>
+      this.stream(Array.from({ length: 10 }, (_, i) => `${mode} ${of}\t${i}\n`).join(""), "mktree");
+    let nested = tree("100644 blob", this.git("rev-parse", `main:${path}`));
+    for (let level = 1; level < 8; level += 1) nested = tree("040000 tree", nested);
+    const commit = this.git("commit-tree", "-p", this.head()!, "-m", "x", nested);
+    this.point(commit);
+    return commit;
+  }
+
   /** A force-push: the branch loses its history and holds only these files. */
   rewrite(files: Files, branch = "main"): string {
     const commit = this.prepare(files, null, "another history");

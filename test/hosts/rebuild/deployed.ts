@@ -9,20 +9,14 @@ import { afterAll } from "vitest";
 import { copyOf, kept, type Original } from "../deployed.ts";
 import { startGitServer } from "../lab/git-server.ts";
 import type { CopyOptions } from "../lab/host.ts";
-import type { HookName } from "./site.ts";
+import { type HookName, openDocs } from "./site.ts";
 import { idle } from "./status.ts";
 import { buildRebuild, type Rebuild, rebuildAround, type Sites } from "./world.ts";
-
-const docs = {
-  reconcileMinutes: 60,
-  hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] },
-  limits: { memoryMiB: 256, tasks: 64 },
-};
 
 const original: Original<{ readonly git: string; readonly sites: Sites }> = {
   name: "published",
   async deploy(host, folder) {
-    const rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs });
+    const rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: openDocs });
     await rebuild.start();
     for (const hook of ["site", "docs"] as const) await idle(host, hook);
     const git = join(folder, "git");

@@ -11,9 +11,10 @@ import { anywhere, bundled } from "../../service/bundles.ts";
 import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { labFolder } from "../lab/lab.ts";
 import { until } from "../lab/process.ts";
+import { buildBeforeEgress, fillMemory, greedy, killBuilder, putProgram, remote } from "./attacks.ts";
 import { deployedRebuild } from "./deployed.ts";
-import { css, endless, front, type HookName, placesOf, siteFiles } from "./site.ts";
-import { awaitStatus, idle, published, runOf, statusOf, timersEnd } from "./status.ts";
+import { css, front, type HookName, placesOf, siteFiles } from "./site.ts";
+import { idle, published, runOf, statusOf, timersEnd } from "./status.ts";
 import { withDropIn } from "./world.ts";
 
 // Hugo fills a small disk in seconds.
@@ -58,10 +59,13 @@ const leaveFree = (mebibytes: number) =>
 done
 exit 1`);
 
-/** Puts the programs that Hugo of `docs` may start. Hugo 0.111 starts npx, Hugo 0.131 the program itself. */
-async function putProgram(text: string): Promise<void> {
-  for (const name of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${name}`, text, "0755");
-}
+const whole = readFileSync(join(host.root, paths.builder), "utf8");
+const withBuilder = async (...without: Without[]) => {
+  const less = async () => readFileSync(await bundledBuilder(labFolder, ...without), "utf8");
+  await host.writeFile(paths.builder, without.length > 0 ? await less() : whole);
+  // A builder that pauses is the former one.
+  await host.inside(`systemctl try-restart ${units.build("site")} ${units.build("docs")}`);
+};
 
 test("a push whose templates fill the disk is stopped at the reserve, and fills it without the watch", async () => {
   /** 300 MiB in files of 1 MiB for a disk of 256, from a push of some hundred bytes. Hugo takes 60 ms for each. */
@@ -80,11 +84,6 @@ test("a push whose templates fill the disk is stopped at the reserve, and fills 
     }, 10);
     const reason = await failed(greedy).finally(() => clearInterval(timer));
     return { least, reason };
-  };
-  const withBuilder = async (...without: Without[]) => {
-    await host.writeFile(paths.builder, readFileSync(await bundledBuilder(labFolder, ...without), "utf8"));
-    // A builder that pauses is the former one.
-    await host.inside(`systemctl try-restart ${units.build("site")}`);
   };
   await leaveFree(48);
   const { least, reason } = await fill();
@@ -115,12 +114,8 @@ test("the reason names a disk that is too full for the build, which is published
 
 test("a build that ignores SIGTERM and hides a folder is killed, and root removes the folder", async () => {
   // The folder is deeper than a path may be.
-  await putProgram(`#!/usr/bin/perl
-$SIG{TERM} = "IGNORE";
-chdir "/out";
-for (1..40) { mkdir "d" x 200, 0700; chdir "d" x 200 or die }
-for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100_000; close $file; select undef, undef, undef, 0.02 }
-`);
+  const [, hides] = greedy["folders that it closes and hides"];
+  await putProgram(rebuild, hides);
   const left = () => host.read(`find ${placesOf("docs").site}/work -mindepth 1 -maxdepth 1 -name 'former-*'`);
   expect(await failed(css, "docs")).toMatch(/^the build closed the folder .*\/out\/d/);
   await until("root has removed the folder", async () => (await left()) === "" || undefined);
@@ -132,57 +127,41 @@ for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100
 });
 
 test("a builder that is killed is reported, Hugo ends with it, and the next pauses; without that the status shows nothing", async () => {
-  const hugo = () =>
-    host.read("systemctl list-units --no-legend --state=active,activating 'pushgate-generator-site@*'");
-  const subState = () => host.read(`systemctl show -p SubState --value ${units.build("site")}`);
-  const kill = async () => {
-    const before = statusOf(host)!;
-    await rebuild.push({ "layouts/index.html": `${endless}${++mark}` });
-    // A Hugo that has not printed its greeting yet ends at it, as the connection has no reader any more. It takes less
-    // than a second of a core to get there.
-    const hasComputed = async () =>
-      Number((await host.inside("ps -C hugo -o cputimes=", { check: false })).stdout) >= 1 || undefined;
-    await until("hugo has computed for a second", hasComputed, { timeout: 60_000 });
-    // systemd 257 starts the next builder at once where the .path unit sees what the killed one had taken.
-    await host.inside(
-      `systemctl stop ${units.buildPath("site")}; systemctl kill --signal=KILL --kill-who=main ${units.build("site")}`,
-    );
-    return before;
-  };
-  // Not the 2 s after which the next builder would end Hugo, too: a busy host may take longer to end it.
-  await withDropIn(host, units.build("site"), "RestartSec=120s", async () => {
-    const { deployed } = await kill();
-    const status = await awaitStatus(host, "the end is reported", ({ failing }) => failing !== undefined);
-    const reason = expect.stringMatching(/^the builder was killed at its memory limit/);
-    expect(status).toMatchObject({ deployed, failing: { attempts: 1 }, last: { result: "failed", reason } });
-    await until("Hugo has ended", async () => (await hugo()) === "" || undefined);
-    expect(await subState()).toBe("auto-restart");
-  });
-  await host.inside(`systemctl restart --no-block ${units.build("site")} ${units.buildPath("site")}`);
-  await published(host, await rebuild.push({ "layouts/index.html": front("next") }), { timeout: 60_000 });
-  await idle(host);
-
-  await withDropIn(host, units.build("site"), "ExecStopPost=\nRestartSec=20s", async () => {
-    const before = await kill();
-    await until("the builder has ended", async () => (await subState()) === "auto-restart" || undefined);
-    expect(statusOf(host)!).toEqual(before);
-    expect(await hugo()).not.toBe("");
-  });
-  await host.inside(`systemctl start ${units.buildPath("site")}`);
+  const { deployed } = statusOf(host, "docs")!;
+  expect(await killBuilder(rebuild)).toBeUndefined();
+  const reason = expect.stringMatching(/^the builder was killed at its memory limit/);
+  expect(statusOf(host, "docs")).toMatchObject({ deployed, failing: { attempts: 1 }, last: { reason } });
+  await published(host, await rebuild.push({ "layouts/index.html": front("next") }, "docs"), { hook: "docs" });
+  await idle(host, "docs");
+  const won = "the status shows nothing, the next builder does not pause, Hugo lives on";
+  expect(await killBuilder(rebuild, "ExecStopPost=")).toBe(won);
 });
 
-const doubled = '{{ $s := "0123456789abcdef" }}{{ range seq 34 }}{{ $s = printf "%s%s" $s $s }}{{ end }}{{ len $s }}';
+test("git that would fill the memory is rejected before, ended at the unit's limit, and takes more without both", async () => {
+  expect(await fillMemory(rebuild)).toBeUndefined();
+  expect(statusOf(host, "docs")!.last!.reason).toContain("is too large: its files take");
+  await withBuilder(["run.ts", "if (commit !== null) await admit(context, commit);", ""]);
+  expect(await fillMemory(rebuild)).toBeUndefined();
+  expect(statusOf(host, "docs")!.last!.reason).toMatch(/^git reached the builder's memory limit/);
+  const open = async () => {
+    // The builder that pauses has the former limit.
+    await host.inside(`systemctl try-restart ${units.build("docs")}`);
+    await idle(host, "docs");
+    return fillMemory(rebuild);
+  };
+  expect(await withDropIn(host, units.build("docs"), "LimitDATA=infinity", open)).toMatch(/^git took \d+ MiB/);
+  await withBuilder();
+});
+
 test.each([
-  ["memory", doubled, "the build reached its memory limit (256 MiB). Raise hooks[].site.limits.memoryMiB."],
-  ["processes", css, "Hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks."],
-])("the reason names the limit that a build reached: %s", async (_, layout, reason) => {
-  await putProgram("#!/bin/sh\nfor i in $(seq 1000); do sleep 20 >/dev/null 2>&1 & done\nwait\n");
+  ["memory", "the build reached its memory limit (256 MiB). Raise hooks[].site.limits.memoryMiB."],
+  ["processes", "Hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks."],
+] as const)("the reason names the limit that a build reached: %s", async (what, reason) => {
+  const [layout, program] = greedy[what];
+  await putProgram(rebuild, program);
   expect(await failed(layout, "docs")).toBe(reason);
 });
 
-/** Where the page has what Hugo read from the address. */
-const remote = (url: string) =>
-  `<p>front</p>{{ with resources.GetRemote "${url}" }}{{ with .Err }}ERR {{ . }}{{ else }}{{ .Content }}{{ end }}{{ else }}NOTHING{{ end }}`;
 const head = "https://git.example.net/example/docs.git/HEAD";
 
 test("Hugo runs no program and reads no address that only the site's own configuration allows", async () => {
@@ -199,7 +178,7 @@ test("Hugo runs no program and reads no address that only the site's own configu
 });
 
 test("Hugo runs a program that the operator allows", async () => {
-  await putProgram("#!/bin/sh\ncat\necho '/* it ran */'\n");
+  await putProgram(rebuild, "#!/bin/sh\ncat\necho '/* it ran */'\n");
   expect(await built(css, "docs")).toMatchObject({ result: "published" });
   expect((await rebuild.visit("/", "docs")).body).toContain("it ran");
 });
@@ -210,10 +189,9 @@ test("Hugo reads an address that the operator allows; it reads the cloud's metad
     return (await rebuild.visit("/", "docs")).body;
   };
   expect(await read(head)).toContain("refs/heads/main");
-  const metadata = `http://${internal.metadata}:443/`;
-  expect(await read(metadata)).not.toContain(internalSecret);
+  expect(await read(`http://${internal.metadata}:443/`)).not.toContain(internalSecret);
+  expect(await buildBeforeEgress(rebuild, internal.metadata)).toBeUndefined();
   expect(internal.requested).toEqual([]);
   await bundled("builder", join(host.root, paths.builder), anywhere);
-  await host.inside("nft delete table inet pushgate_egress");
-  expect(await read(metadata)).toContain(internalSecret);
+  expect(await buildBeforeEgress(rebuild, internal.metadata)).toBe("the metadata is published");
 });

@@ -48,6 +48,13 @@ export const page = (title: string, text = "words") => `---\ntitle: ${title}\n--
 export const sitePorts = { site: 8080, docs: 8081 } as const;
 export type HookName = keyof typeof sitePorts;
 
+/** Of docs, where a test attacks: Hugo may start programs and read addresses, and the limits are small. */
+export const openDocs = {
+  reconcileMinutes: 60,
+  hugo: { exec: ["^npx$", "^postcss$"], http: [".*"] },
+  limits: { memoryMiB: 256, tasks: 64 },
+};
+
 export const placesOf = (hook: HookName) => ({
   webRoot: `/srv/www/${hook}`,
   /** The one of docs is in a home that its owner alone may enter. */

@@ -2,7 +2,7 @@
  * `npm run soak -- --rebuild [--kills N] [--runs N] [--seed S] [--release R]`: kills processes at random moments on one
  * throwaway host and checks that no push is lost and no visitor sees a broken page. Then cuts the power at each step of
  * single runs, and in others without one of the syncs. Needs the tools of `npm run test:rebuild` and xfsprogs. The
- * default counts are one full run.
+ * default counts are one full run. With --hostile [--minutes N] instead: repeats attacks beside good pushes (attacks.ts).
  */
 import { parseArgs } from "node:util";
 import { cutRuns } from "../cuts/steps.ts";
@@ -10,22 +10,26 @@ import { bootHost } from "../lab/host.ts";
 import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
 import { ready } from "../ready.ts";
+import { soakAttacks } from "./attacks.ts";
+import { openDocs } from "./site.ts";
 import { soakKills } from "./soak-kills.ts";
 import { buildRebuild } from "./world.ts";
 
 const { values } = parseArgs({
   options: {
     rebuild: { type: "boolean" },
+    hostile: { type: "boolean", default: false },
+    minutes: { type: "string", default: "10" },
     kills: { type: "string", default: "1000" },
     runs: { type: "string", default: "100" },
     seed: { type: "string", default: "1" },
     release: { type: "string", default: "bookworm" },
   },
 });
-const [kills = 0, runs, seed = 0] = (["kills", "runs", "seed"] as const).map((name) => {
+const [kills = 0, runs, seed = 0, minutes = 0] = (["kills", "runs", "seed", "minutes"] as const).map((name) => {
   const given = Number(values[name]);
-  if (!Number.isInteger(given) || given < 0) {
-    console.error(`soak: --${name} is ${values[name]}. Use a whole number.`);
+  if (!(given >= 0) || (name !== "minutes" && !Number.isInteger(given))) {
+    console.error(`soak: --${name} is ${values[name]}. Use a ${name === "minutes" ? "" : "whole "}number.`);
     process.exit(2);
   }
   return given;
@@ -52,12 +56,13 @@ async function soak(name: string, work: () => Promise<unknown>): Promise<void> {
 await withLab({ releases: [release] }, async () => {
   console.log(`soak: seed ${seed}`);
   const host = await step(`boot ${release}`, () => bootHost({ name: "soak", release, variant: "packages" }));
-  const rebuild = await buildRebuild(host, { docs: false });
+  const rebuild = await buildRebuild(host, { docs: values.hostile && openDocs });
   await step("pulumi up", () => rebuild.start());
-  await soak("kill -9", () => soakKills(rebuild, kills, seed));
+  if (values.hostile) await soak("attacks", () => soakAttacks(rebuild, minutes, seed));
+  else await soak("kill -9", () => soakKills(rebuild, kills, seed));
   await rebuild.close();
   await host.kill();
-  for (const { name, work } of cutRuns(seed).slice(0, runs)) await soak(name, work);
+  for (const { name, work } of values.hostile ? [] : cutRuns(seed).slice(0, runs)) await soak(name, work);
   console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed > 0 ? 1 : 0;
 });

@@ -11,6 +11,7 @@ import { leaveLargest } from "../../service/builder/largest.ts";
 import { anywhere, bundled } from "../../service/bundles.ts";
 import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
+import { forgeEnd, requestRollback } from "./attacks.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName, placesOf, siteFiles } from "./site.ts";
 import { awaitStatus, idle, runOf, runs, statusOf, timersEnd } from "./status.ts";
@@ -112,31 +113,14 @@ describe("Hugo's unit", () => {
     });
   });
 
-  test("root reports the end when no process of the build is left, however it detached itself", async () => {
-    const lives = `#!/usr/bin/perl
-use POSIX;
-$SIG{TERM} = $SIG{HUP} = "IGNORE";
-# The connection goes at once: its reader must not take this for the end.
-print "pushgate-generator result=success code=exited status=0\n";
-open(my $connection, "+<&=", 3) and shutdown($connection, 2);
-for (1..3) { next if fork; POSIX::setsid(); fork and exit; sleep 25; exit }
-`;
-    await host.writeFile("/usr/lib/lives", lives, "0755");
-    const uid = await host.read(`id -u ${generatorUser("site")}`);
-    const seen = `${runFolders("site").result}/seen`;
-    // Root looks right before it reports the end, at the host's /proc: systemd 257 mounts none for it.
-    const reports = await host.read(`grep '^ExecStopPost=+' ${paths.units}/pushgate-generator-site@.service`);
-    const look = `ExecStopPost=\nExecStopPost=+-/bin/sh -c 'stat -c %%u /all/[0-9]* >/result/seen'\n${reports}\nBindReadOnlyPaths=/proc:/all`;
-    const ended = async (lines = "") => {
-      const { end } = await startHugo("site", `${instead("/usr/lib/lives")}\nTimeoutStopSec=5s\n${lines}\n${look}`);
-      return { end, lived: (await served(seen)).split("\n").includes(uid) };
-    };
-    await withoutBuilds("site", async () => {
-      expect(await ended()).toEqual({ end: "timeout exited 0", lived: false });
-      // Where systemd leaves the processes of the control group alone, they are there.
-      expect(await ended("KillMode=process")).toEqual({ end: "success exited 0", lived: true });
-    });
-    await host.inside(`rm ${seen}; pkill -KILL -U ${uid} || :`);
+  test("a build has ended when none of its processes is left, however it detached itself, and not so where they may stay", async () => {
+    const unit = "pushgate-generator-docs@.service";
+    expect(await forgeEnd(rebuild)).toBeUndefined();
+    // Whatever a process ignores, it is killed.
+    expect(await withDropIn(host, unit, "TimeoutStopSec=1s", () => forgeEnd(rebuild))).toBeUndefined();
+    const won = "the build was published while its process runs";
+    expect(await withDropIn(host, unit, "KillMode=process", () => forgeEnd(rebuild))).toBe(won);
+    await host.inside(`pkill -KILL -u ${generatorUser("docs")} || :`);
   });
 
   test("a build cannot write how it ended, and could if the folder were its account's", async () => {
@@ -374,11 +358,10 @@ describe("requests", () => {
     }
     for (const attempt of [`ls ${rootRequests}`, `: >${rootRequests}/x`, `mv -T ${rootRequests} ${requests}/x`])
       expect((await asMember(attempt)).stderr).toContain("ermission denied");
-    const oldest = statusOf(host, "docs")!.releases.at(-1)!.id;
+    expect(await requestRollback(rebuild)).toBeUndefined();
     await host.inside(`chmod 0777 ${rootRequests}`);
-    const rolledBack = await runOf(host, () => asMember(`: >${rootRequests}/rollback-${oldest}`), { hook: "docs" });
+    expect(await requestRollback(rebuild)).toBe("a member of the group rolled the site back");
     await host.inside(`chmod 0770 ${rootRequests}`);
-    expect(rolledBack).toMatchObject({ result: "rolled back" });
   });
 
   test("root removes folders that members put in their place, which would stay without its unit", async () => {

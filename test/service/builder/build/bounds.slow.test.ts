@@ -41,14 +41,7 @@ const admission: Without = ["run.ts", "if (commit !== null) await admit(context,
 
 test("200 KiB of nested folders with 100 million paths are rejected; without that git runs out of its memory", async () => {
   site = await published(1, { limit });
-  const { repository } = site;
-  const tree = (mode: string, of: string) => {
-    const input = Array.from({ length: 10 }, (_, i) => `${mode} ${of}\t${i}\n`).join("");
-    return spawnSync("git", ["--git-dir", repository.folder, "mktree"], { input }).stdout.toString().trim();
-  };
-  let nested = tree("100644 blob", repository.git("rev-parse", "main:static/logo.svg"));
-  for (let level = 1; level < 8; level += 1) nested = tree("040000 tree", nested);
-  repository.point(repository.git("commit-tree", "-p", repository.head()!, "-m", "x", nested));
+  site.repository.pushNested("static/logo.svg");
   site.deliver();
   // As the unit's LimitDATA=.
   const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
