@@ -131,7 +131,12 @@ async function leave(world: World, { host }: Lab): Promise<void> {
 await withLab({ releases: [release] }, async () => {
   const host = await step(`boot a bare ${release}`, () => bootHost({ name: "web1", release, variant: "bare" }));
   const site = { hostname: siteHostname };
-  const rebuild = await buildRebuild(host, { newcomer: true, docs: false, site, world: { starts: true } });
+  const rebuild = await buildRebuild(host, {
+    newcomer: true,
+    docs: false,
+    site,
+    world: { starts: true, passphrase: true },
+  });
   const { world } = rebuild;
   const certificates = await otherPeoplesCertificates();
   const stolen = await world.api.authority.issue("example.net", ["example.net"]);

@@ -77,6 +77,7 @@ export type WorldOptions = {
   readonly secrets?: Readonly<Record<string, unknown>>;
   readonly token?: string;
   readonly starts?: true;
+  readonly passphrase?: true;
 };
 
 export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
@@ -98,6 +99,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
   const stack = await workspace({
     ...(options.path && { path: options.path }),
     ...(options.starts && { starts: options.starts }),
+    ...(options.passphrase && { passphrase: options.passphrase }),
     config: {
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,
