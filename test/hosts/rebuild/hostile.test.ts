@@ -139,7 +139,7 @@ test("a builder that is killed is reported, Hugo ends with it, and the next paus
 
 test("git that would fill the memory is rejected before, ended at the unit's limit, and takes more without both", async () => {
   expect(await fillMemory(rebuild)).toBeUndefined();
-  expect(statusOf(host, "docs")!.last!.reason).toContain("is too large: its files take");
+  expect(statusOf(host, "docs")!.last!.reason).toContain("has more than 100,000 files and folders");
   await withBuilder(["run.ts", "if (commit !== null) await admit(context, commit);", ""]);
   expect(await fillMemory(rebuild)).toBeUndefined();
   expect(statusOf(host, "docs")!.last!.reason).toMatch(/^git reached the builder's memory limit/);
