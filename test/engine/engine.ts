@@ -20,7 +20,7 @@ import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
-import { vault } from "../fakes/vault.ts";
+import { vault, vaultKey } from "../fakes/vault.ts";
 import { compileCache } from "./compile-cache.ts";
 import { findEngine, noEngine, shortRuns } from "./install-engine.ts";
 import { stayingPlugins } from "./staying-plugins.ts";
@@ -276,7 +276,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     if (flags.length > 0) await must("config", "set-all", "--path", "--stack", stack, ...flags);
   }
 
-  const provider = options.passphrase ? "passphrase" : "hashivault://test";
+  const provider = options.passphrase ? "passphrase" : vaultKey;
   if (!options.from) await must("stack", "init", stack, "--non-interactive", "--secrets-provider", provider);
   configure(options.config ?? {});
   await setSecrets(options.secrets ?? {});

@@ -8,6 +8,9 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 const token = "a-token-of-the-fake-vault";
+/** What `--secrets-provider` has for the fake. */
+export const vaultKey = "hashivault://test";
+
 const mark = "vault:v1:";
 let address: Promise<string> | undefined;
 

@@ -10,6 +10,7 @@ import { settledCa, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import type { ClientCertificate } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
+import { vaultKey } from "../../fakes/vault.ts";
 import { deployedWorld } from "../deployed.ts";
 import { actors } from "../lab/net.ts";
 import { repeatWhile } from "../repeat-while.ts";
@@ -57,7 +58,7 @@ test("nginx rejects no delivery while adopt and up replace a lost state, and pre
   const former = leaf();
   rmSync(join(world.stack.folder, "state", ".pulumi"), { recursive: true });
   const { done, seen: answers } = await pushing(async () => {
-    const init = await world.stack.pulumi("stack", "init", "test", "--non-interactive");
+    const init = await world.stack.pulumi("stack", "init", "test", "--secrets-provider", vaultKey);
     expect(init.code, init.stderr).toBe(0);
     const adopted = await world.stack.pushgate("adopt", "--yes");
     expect(adopted.stdout + adopted.stderr).toContain("8 adopted.");
