@@ -122,13 +122,16 @@ export async function startApi({ zone, ...options }: ApiOptions): Promise<Api> {
       response.writeHead(400).end(envelope(new Refusal(400, 0, `fake API: ${String(error)}`)));
     });
   });
+  // As Cloudflare's. After Node's 5 s a slow program would send its next request into a connection that closes.
+  server.keepAliveTimeout = 400_000;
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
     ...{ zone, authority, requests, faults, tokens },
     close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await closed;
       if (options.authority === undefined) await authority.close();
     },
   };
