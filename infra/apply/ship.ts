@@ -42,6 +42,14 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
   }
 }
 
+/** The words before an apply's command: the operator's ssh after the bundles, with a bound on what a host may print. */
+function sending(host: Pick<Host, "ssh">, bundles: readonly Bundle[] = []): string[] {
+  const ssh = sshTo(host);
+  const sent = bundles.map(({ file }) => quote(file)).join(" ");
+  const all = sent === "" ? ssh : ["sh", "-c", `cat -- ${sent} - | ${ssh.map(word).join(" ")} "$0"`];
+  return ["sh", "-c", scriptBeside(import.meta.url, "bounded.sh"), "sh", ...all];
+}
+
 /** Applies on one host exclude each other: each depends on the one before it. */
 type Placing = Pick<pulumi.ResourceOptions, "parent" | "dependsOn">;
 
@@ -92,12 +100,9 @@ export function apply(
     report(host, name, verdict);
     return { known, stamp: verdict.stamp };
   });
-  const ssh = sshTo(host);
-  const sent = bundles.map(({ file }) => quote(file)).join(" ");
-  const interpreter = sent === "" ? ssh : ["sh", "-c", `cat -- ${sent} - | ${ssh.map(word).join(" ")} "$0"`];
   const create = judged.apply(({ known }) => applyCommand(host, known.timeout, bundles));
   const stdin = judged.apply(({ known, stamp }) => applyScript(known, stamp));
-  return declare(`${host.name}-${name}`, { interpreter, create, stdin }, placing);
+  return declare(`${host.name}-${name}`, { interpreter: sending(host, bundles), create, stdin }, placing);
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
@@ -112,7 +117,7 @@ export function applySecrets(
     report(host, name, verdict);
     return verdict.script;
   });
-  const inputs = { interpreter: sshTo(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
+  const inputs = { interpreter: sending(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
   return declare(`${host.name}-${name}`, inputs, placing, true);
 }
 

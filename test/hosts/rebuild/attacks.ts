@@ -132,7 +132,7 @@ export async function requestRollback({ host }: Rebuild): Promise<string | undef
 done`;
   await runOf(host, () => host.inside("runuser -u guest -- sh -s", { stdin: plants, check: false }), { hook });
   await idle(host, hook);
-  await host.inside(`rm -rf ${requests}/.[!.]* ${rootRequests}/.taken`);
+  await host.inside(`rm -rf ${requests}/.taken ${rootRequests}/.taken`);
   return (await rollbacks()) === before ? undefined : "a member of the group rolled the site back";
 }
 
@@ -165,7 +165,7 @@ const remains = (host: Rebuild["host"]) =>
   host.read(`pgrep -a -u ${generatorUser(hook)} || :
 systemctl list-units --no-legend 'pushgate-generator-*@*' 'pushgate-stop-*@*'
 find ${site}/work -mindepth 1 -maxdepth 1 \\( -name 'former-*' -o -name taken -o -name parked \\)
-find ${requests} ${rootRequests} -mindepth 1 -maxdepth 1 ! -name '.*'
+find ${requests} ${rootRequests} -mindepth 1 -maxdepth 1
 find ${paths.generator}/*/result ! -user root
 grep -rlsF ${internalSecret} ${site}/releases /var/lib/pushgate-sites/site/releases || :
 nft list table inet pushgate_egress >/dev/null || echo no egress table`);

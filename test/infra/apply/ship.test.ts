@@ -1,5 +1,6 @@
 /** ship.ts with Pulumi's mocks: layers in, the exact commands out. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +9,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vi
 import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
 import { applyScript, fileLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { scriptBeside } from "../../../infra/apply/shell.ts";
 import { sshTo } from "../../../infra/apply/ssh.ts";
 import { exampleHost } from "../../fixtures.ts";
 
@@ -101,6 +103,8 @@ describe("probe", () => {
   });
 });
 
+const bounded = scriptBeside(new URL("../../../infra/apply/ship.ts", import.meta.url).href, "bounded.sh");
+
 describe("apply", () => {
   test("a host in sync gets a script with its own stamp, and no warning", async () => {
     // Its text may be known only later.
@@ -108,7 +112,7 @@ describe("apply", () => {
     const { type, inputs } = await until("web1-firewall");
     expect(type).toBe("command:local:Command");
     expect(inputs).toEqual({
-      interpreter: sshTo(host),
+      interpreter: ["sh", "-c", bounded, "sh", ...sshTo(host)],
       create: ship.applyCommand(host, 90),
       stdin: applyScript(layer, "0123456789ab"),
       addPreviousOutputInEnv: false,
@@ -130,6 +134,32 @@ describe("apply", () => {
   });
 });
 
+describe("what a host prints reaches Pulumi", () => {
+  const printed = (script: string, text = bounded) => {
+    const { stdout, stderr, status } = spawnSync("sh", ["-c", text, "sh", "sh", "-c", script], {
+      input: "in",
+      encoding: "utf8",
+      maxBuffer: 1 << 26,
+    });
+    return [stdout, stderr, status];
+  };
+  test.each([0, 3])("as it is, with the status: %i", (status) => {
+    expect(printed(`cat; echo two >&2; exit ${status}`)).toEqual(["in", "two\n", status]);
+  });
+  test("as far as 1 MiB of each output, and without the script as a whole", () => {
+    const flood = "yes >&2 & yes | head -c 9000000; kill $!";
+    const lengths = ([stdout, stderr]: unknown[]) => [String(stdout).length, String(stderr).length > 1 << 20];
+    expect(lengths(printed(flood))).toEqual([1 << 20, false]);
+    expect(lengths(printed(flood, '"$@"'))).toEqual([9_000_000, true]);
+  });
+  test("at once", async () => {
+    const running = spawn("sh", ["-c", bounded, "sh", "sh", "-c", "echo first; exec cat"]);
+    expect(String(await once(running.stdout, "data"))).toBe("first\n");
+    running.stdin.end();
+    expect(await once(running, "exit")).toEqual([0, null]);
+  });
+});
+
 describe("a layer with a bundle", () => {
   const text = "the program\n";
   const bundleOf = (file: string, text: string) => ({ file, sha256: sha256(text), bytes: text.length });
@@ -140,9 +170,9 @@ describe("a layer with a bundle", () => {
     const other = { ...host, name: "web3" };
     ship.apply(other, layer, inSync, {}, [bundle, another]);
     const { inputs } = await until("web3-firewall");
-    const [sh, option, command] = inputs.interpreter as string[];
-    expect([sh, option]).toEqual(["sh", "-c"]);
-    expect(command).toMatch(
+    const words = inputs.interpreter as string[];
+    expect(words.slice(0, -1)).toEqual(["sh", "-c", bounded, "sh", "sh", "-c"]);
+    expect(words.at(-1)).toMatch(
       /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| sh -c '[^']*exec ssh [^']*' ssh -- root@web1.example.org "\$0"$/,
     );
     expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, [bundle, another]));
