@@ -5,7 +5,7 @@ const { join } = require("node:path");
 process.env.NODE_COMPILE_CACHE ??= join(__dirname, "../../node_modules/.cache/compile");
 enableCompileCache?.();
 const isTraced = process.env.TRACEPARENT || process.argv.some((text) => text.startsWith("--tracing"));
-const left = isTraced ? /^$/ : /^(@npmcli\/arborist|typescript|\.\/automation|source-map-.*|@opentelemetry\/(?!api$).*)$/;
+const left = isTraced ? /^$/ : /^(@npmcli\/arborist|typescript|normalize-package-data|upath|\.\/automation|source-map-.*|@opentelemetry\/(?!api$).*)$/;
 registerHooks?.({
   resolve: (name, context, next) =>
     next(left.test(name) && context.parentURL?.includes("/@pulumi/pulumi/") ? "node:path" : name, context),

@@ -1,8 +1,8 @@
 /** A small client of Cloudflare's API: for all that the program reads, and what the provider cannot do (decision 009). */
 import { setTimeout as sleep } from "node:timers/promises";
+import { exchange, ofApi } from "../../service/exchange.ts";
 import { pauseOf } from "../../service/pause.ts";
 import { printable } from "../../service/printable.ts";
-import { request } from "./request.ts";
 
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
@@ -44,22 +44,19 @@ export type CloudflareApi = ReturnType<typeof cloudflareApi>;
 
 /** Its functions throw ApiError. With a deadline, which covers all requests of the client, none is repeated. */
 export function cloudflareApi({ baseUrl, token }: CloudflareAccess, deadline?: AbortSignal) {
-  const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+  const headers = { authorization: `Bearer ${token}` };
 
   async function send(method: string, path: string, body?: object): Promise<Envelope> {
     const url = `${baseUrl.replace(/\/$/, "")}/${path}`;
     for (let left = deadline === undefined ? tries - 1 : 0; ; left--) {
-      const options = { method, headers, redirect: "error", body: JSON.stringify(body) } as const;
-      const {
-        status,
-        headers: said,
-        text,
-      } = await request(url, options, deadline).catch((error: Error) => {
+      const outgoing = { url, method, headers, body: JSON.stringify(body) };
+      const answer = await exchange(outgoing, { ...ofApi, signal: deadline }).catch((error: Error) => {
         throw new ApiError(0, `no answer from ${new URL(url).host} (${error.message})`);
       });
+      const { status, text } = answer;
       const busy = status === 429 || status >= 500;
       if (!busy || left === 0) return read(status, text);
-      const pause = pauseOf({ status, headers: said }) ?? usualPause;
+      const pause = pauseOf(answer) ?? usualPause;
       await sleep(pause < 60_000 ? pause : usualPause);
     }
   }
@@ -114,7 +111,7 @@ function read(status: number, text: string): Envelope {
   }
   // GraphQL may answer 200 to a query that it rejects, and its errors have no code.
   const faults = envelope.errors ?? [];
-  if (status < 400 && envelope.success !== false && (envelope.success === true || faults.length === 0)) return envelope;
+  if (status < 300 && envelope.success !== false && (envelope.success === true || faults.length === 0)) return envelope;
   const errors = faults.map(({ code, message = "" }) => shortened(message) + (code === undefined ? "" : ` (${code})`));
   throw new ApiError(status, `${status} ${errors.join("; ")}`.replace(/\s+/g, " ").trim(), faults[0]?.code);
 }

@@ -18,7 +18,7 @@ const patience = 25;
 const settling = 30;
 
 const request = (hostname: string): Promise<CanaryAnswer> =>
-  exchange({ url: `https://${hostname}${canaryPath}`, headers: { accept: "*/*" } }, patience).catch(
+  exchange({ url: `https://${hostname}${canaryPath}`, headers: { accept: "*/*" } }, { seconds: patience }).catch(
     ({ code = "no code" }: NodeJS.ErrnoException) => ({ status: 0, error: code, headers: {} }),
   );
 

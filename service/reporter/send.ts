@@ -104,10 +104,9 @@ type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pa
 
 async function send(what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
   try {
-    return judged(await exchange(what, seconds, authorities));
+    return judged(await exchange(what, { seconds, ca: authorities }));
   } catch (error) {
-    const { message, code } = error as NodeJS.ErrnoException;
-    return { kind: "delayed", reason: message || String(code) };
+    return { kind: "delayed", reason: (error as Error).message };
   }
 }
 

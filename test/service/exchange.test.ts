@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const what = () => ({ url: server.origin, headers: {}, body: "{}" });
-const ask = (seconds = 30) => exchange(what(), seconds, server.ca);
+const ask = (seconds = 30) => exchange(what(), { seconds, ca: server.ca });
 
 test("an answer of 16 KiB is enough, and the connection of one that goes on is closed", {
   timeout: 10_000,
@@ -72,6 +72,30 @@ test("a first address that leads nowhere does not hide the second, whatever the 
   answer = (response) => void response.end("here");
   expect((await ask()).text).toBe("here");
 });
+
+test.each([
+  ["GET", undefined, "second"],
+  ["POST", "{}", "socket hang up"],
+])(
+  "a %s is sent anew where the server had closed the connection that was kept: its body is %s",
+  async (_, body, says) => {
+    answer = (response) => void response.end("first");
+    const bounds = { seconds: 30, ca: server.ca, keeps: true };
+    const asked = () =>
+      exchange({ ...what(), body }, bounds).then(
+        ({ text }) => text,
+        (error: Error) => error.message,
+      );
+    expect(await asked()).toBe("first");
+    let seen = 0;
+    answer = (response) => {
+      if (seen++ === 0) response.socket!.destroy();
+      else response.end("second");
+    };
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect(await asked()).toBe(says);
+  },
+);
 
 test("the bound of time keeps no process alive after the answer", async () => {
   const timers = vi.spyOn(globalThis, "setTimeout");

@@ -1,5 +1,6 @@
 /** The requests of service/git-hosts, sent with the operator's token (decision 030), which no printed text holds. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { exchange, ofApi } from "../../../service/exchange.ts";
 import type { ApiAnswer, ApiRequest, Recorded, Wanted, Webhook } from "../../../service/git-hosts/api/api.ts";
 import { nextLink, readWebhooks, webhookRequests } from "../../../service/git-hosts/api/api.ts";
 import { apis } from "../../../service/git-hosts/api/index.ts";
@@ -8,7 +9,6 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../../service/printable.ts";
 import type { Hook } from "../../config/settings.ts";
-import { request } from "../../edge/request.ts";
 import { UserError } from "../../user-error.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 
@@ -124,14 +124,9 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
     const { origin } = server;
     if (!url.startsWith(`${origin}/`))
       throw new UserError(`${origin} names a page at ${printable(url, 100)}. The token is not sent there.`);
-    const json = body === undefined ? {} : { "content-type": "application/json" };
-    const options = {
-      method,
-      headers: { accept: "application/json", "user-agent": "pushgate", ...authorization(token), ...json },
-      redirect: "manual",
-      body: JSON.stringify(body),
-    } as const;
-    const { text, ...answer } = await request(url, options).catch((error: Error) => {
+    const headers = { accept: "application/json", ...authorization(token) };
+    const outgoing = { url, method, headers, body: JSON.stringify(body) };
+    const { text, ...answer } = await exchange(outgoing, ofApi).catch((error: Error) => {
       throw new UserError(`${origin} does not answer (${error.message}).`);
     });
     return { ...answer, body: parsed(text) };

@@ -1,4 +1,5 @@
 /** The form of a git host's API: what each family states as data, and the requests made of it. Answers are untrusted. */
+import type { IncomingHttpHeaders } from "node:http";
 import { type Json, listOf, objectOf } from "../payload.ts";
 import type { Repository } from "../repository.ts";
 
@@ -60,8 +61,7 @@ export type ApiRequest = {
   readonly body?: unknown;
 };
 
-/** Headers have their names in lower case. */
-export type ApiAnswer = { readonly status: number; readonly headers: Texts; readonly body: unknown };
+export type ApiAnswer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: unknown };
 
 export type Wanted = { readonly url: string; readonly secret: string };
 
@@ -149,7 +149,7 @@ export function recordedAnswer(status: unknown, headers: unknown, body: unknown)
 
 /** The address with rel="next" of a Link header (RFC 8288). */
 export const nextLink = ({ headers }: ApiAnswer): string | undefined =>
-  /<([^>]+)>\s*;[^,]*\brel="?next"?/.exec(headers.link ?? "")?.[1];
+  /<([^>]+)>\s*;[^,]*\brel="?next"?/.exec(`${headers.link}`)?.[1];
 
 export function withParameter(address: string, name: string, value: number): string {
   const url = new URL(address);

@@ -107,12 +107,11 @@ test.each<[string, Answer, status: number, message: RegExp]>([
   ["status 200, without success", failed(200, [{ code: 9, message: "no" }]), 200, /^200 no \(9\)$/],
   ["status 200, without success and without errors", failed(200, []), 200, /^200$/],
   ["text of others", failed(400, [{ code: 1, message: "\u001b[2J\nrule" }]), 400, /^400 \?\[2J rule \(1\)$/],
-  ["more than 16 MiB", text(200, " ".repeat((16 << 20) + 1)), 0, /\(its answer is longer than 16 MiB\)$/],
+  ["more than 16 MiB", ok(" ".repeat(16 << 20)), 200, /^200 and no JSON$/],
   ["a page", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
   ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
   // The token goes nowhere else.
-  ["a redirect", (response) => text(307, "", { location: `${base}/elsewhere` })(response), 0, /redirect/],
-  ["a connection that is closed before the answer", (response) => response.destroy(), 0, noAnswer],
+  ["a redirect", (response) => text(307, "", { location: `${base}/elsewhere` })(response), 307, /^307$/],
   [
     "a connection that breaks off in the body",
     (response) => {
@@ -147,11 +146,13 @@ test.each<[string, Answer]>([
   ["silence", () => undefined],
   ["a body that never ends", (response) => void response.writeHead(200).write("{")],
 ])("%s is a failure after 20 seconds", async (_, answer) => {
-  const timeout = AbortSignal.timeout.bind(AbortSignal);
-  const spy = vi.spyOn(AbortSignal, "timeout").mockImplementation(() => timeout(50));
+  const wait = setTimeout;
+  const spy = vi.spyOn(globalThis, "setTimeout");
+  spy.mockImplementation((run, ms) => wait(run, ms === 20_000 ? 50 : ms));
   answers.push(answer);
-  expect((await refusal(api().get("zones/z"))).status).toBe(0);
-  expect(spy).toHaveBeenCalledWith(20_000);
+  expect(await refusal(api().get("zones/z"))).toMatchObject({
+    ...{ status: 0, message: expect.stringMatching(/\(no answer within 20 s\)$/) },
+  });
   spy.mockRestore();
   server.closeAllConnections();
 });

@@ -52,7 +52,9 @@ async function send(answers: readonly Answer[], edge: object = { canary: true },
 
 test("each present host is requested once, and nothing is printed where nginx answers", async () => {
   expect(await send([through])).toEqual([exampleHost.hostname]);
-  expect(web.asked).toEqual([[{ url: `https://${exampleHost.hostname}/.pushgate`, headers: { accept: "*/*" } }, 25]]);
+  expect(web.asked).toEqual([
+    [{ url: `https://${exampleHost.hostname}/.pushgate`, headers: { accept: "*/*" } }, { seconds: 25 }],
+  ]);
   expect([texts(warn), texts(info)]).toEqual([[], []]);
 });
 

@@ -10,7 +10,6 @@ import { decide } from "../../../../service/git-hosts/payload.ts";
 import type { Delivery } from "../../../fakes/deliveries.ts";
 import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../../fakes/webhook-api.ts";
 
-const real = fetch;
 let running: RunningWebhookApi;
 const got: Got = { status: 202, headers: { "x-served-by": "pushgate-receiver" }, body: "" };
 const sent: Delivery[] = [];
@@ -18,13 +17,17 @@ const sent: Delivery[] = [];
 const origins = new Set<string>();
 
 /** Leads each origin to the fake, which names its own in the address of a following page. */
-async function lead(address: string | URL | Request, init?: RequestInit): Promise<Response> {
-  const { origin, pathname, search } = new URL(String(address));
-  origins.add(origin);
-  const { status, headers, body } = await real(`${running.origin}${pathname}${search}`, init);
-  const given = [...headers].map(([name, text]): [string, string] => [name, text.replace(running.origin, origin)]);
-  return new Response(body, { status, headers: given });
-}
+vi.mock("../../../../service/exchange.ts", async (original) => {
+  const real = await original<typeof import("../../../../service/exchange.ts")>();
+  const exchange: typeof real.exchange = async (outgoing, bounds) => {
+    const { origin, pathname, search } = new URL(outgoing.url);
+    origins.add(origin);
+    const answer = await real.exchange({ ...outgoing, url: `${running.origin}${pathname}${search}` }, bounds);
+    const { link } = answer.headers;
+    return { ...answer, headers: { ...answer.headers, link: `${link}`.replace(running.origin, origin) } };
+  };
+  return { ...real, exchange };
+});
 
 const repositories: Partial<Record<GitHostName, string>> = {
   github: "https://github.com/example/site.git",
@@ -51,12 +54,8 @@ beforeAll(async () => {
     return got;
   });
   setDefaultCACertificates([...getCACertificates(), running.ca]);
-  vi.stubGlobal("fetch", lead);
 });
-afterAll(async () => {
-  vi.unstubAllGlobals();
-  await running.close();
-});
+afterAll(() => running.close());
 beforeEach(() => {
   origins.clear();
 });
