@@ -4,12 +4,21 @@ const { enableCompileCache, registerHooks } = require("node:module");
 const { join } = require("node:path");
 process.env.NODE_COMPILE_CACHE ??= join(__dirname, "../../node_modules/.cache/compile");
 enableCompileCache?.();
+const left =
+  /^(@npmcli\/arborist|typescript|normalize-package-data|upath|\.\/automation|source-map-.*|@opentelemetry\/(?!api$).*)$/;
+const modules = [
+  [left, "node:path"],
+  [/\/closure\/v8Hooks$/, __filename],
+];
 const isTraced = process.env.TRACEPARENT || process.argv.some((text) => text.startsWith("--tracing"));
-const left = isTraced ? /^$/ : /^(@npmcli\/arborist|typescript|normalize-package-data|upath|\.\/automation|source-map-.*|@opentelemetry\/(?!api$).*)$/;
 registerHooks?.({
-  resolve: (name, context, next) =>
-    next(left.test(name) && context.parentURL?.includes("/@pulumi/pulumi/") ? "node:path" : name, context),
+  resolve(name, context, next) {
+    const own = !isTraced && context.parentURL?.includes("/@pulumi/pulumi/") && modules.find(([of]) => of.test(name));
+    return next(own ? own[1] : name, context);
+  },
 });
+// In place of v8Hooks, which starts a debugger.
+exports.isInitializedAsync = async () => {};
 
 // Requests go through a proxy of the environment, as those of npm and pulumi do; the connection to the engine does not:
 // an empty suffix fits every address.
