@@ -72,8 +72,8 @@ export const areas: readonly Area[] = [
   ...builderRooms,
   {
     name: "reporter",
-    sources: ["service/reporter", "service/confined.ts", "service/builder/outbox.ts"],
-    tests: ["test/service/reporter"],
+    sources: ["service/reporter", "service/exchange.ts", "service/confined.ts", "service/builder/outbox.ts"],
+    tests: ["test/service/reporter", "test/service/exchange.test.ts"],
     score: 85,
   },
   { name: "config", sources: ["infra/config"], tests: ["test/infra/config"], score: 85 },

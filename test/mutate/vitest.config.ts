@@ -6,7 +6,7 @@ export default defineConfig({
     include: (process.env.PUSHGATE_TESTS ?? "").split(" ").flatMap((path) => [path, `${path}/**/*.test.ts`]),
     // The first two test only bundles, which are made of sources without a mutant. Time counts for every mutant.
     exclude: ["**/process.test.ts", "**/metrics.test.ts", "**/*.slow.test.ts"],
-    setupFiles: ["test/mutate/setup.ts"],
+    setupFiles: ["test/vitest/fresh-modules.ts", "test/mutate/setup.ts"],
     // A process for each file would take three quarters of the time.
     isolate: false,
     fileParallelism: false,
