@@ -3,25 +3,19 @@ import { spawnSync } from "node:child_process";
 import {
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { below, remove, walk, within, writeWhole } from "../../../service/builder/files.ts";
+import { folder, onFolder } from "../own-folder.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-files-"));
-});
-afterEach(() => rmSync(folder, { recursive: true }));
+onFolder();
 const at = (name: string) => join(folder, name);
 
 test("a folder that may not be written into is removed with all below it, and a missing one is none", () => {

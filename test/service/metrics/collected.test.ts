@@ -1,23 +1,13 @@
 /** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on inherited sockets. */
 import { execFileSync } from "node:child_process";
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createMetrics } from "../../../service/metrics/metrics.ts";
 import { createMetricsServer } from "../../../service/metrics/server.ts";
 import { openIn } from "../open-files.ts";
+import { onFolder, folder as root } from "../own-folder.ts";
 import { askedAt } from "../unix-request.ts";
 
 /** Flags with which the receiver opens no file, to remove a protection; the names in the folder of the hook "site". */
@@ -31,15 +21,13 @@ vi.mock("node:fs/promises", async (importOriginal) => {
 });
 
 const docs = { name: "docs", gitHost: "github", branch: "main" } as const;
-let root: string;
 let metrics: ReturnType<typeof createMetrics>;
+onFolder();
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "pushgate-collected-"));
   for (const hook of ["site", "docs"]) mkdirSync(join(root, "spool", hook), { recursive: true });
   const hooks = [{ ...docs, name: "site", statusFile: join(root, "status.json") }, docs];
   metrics = createMetrics({ spool: join(root, "spool"), hooks });
 });
-afterEach(() => rmSync(root, { recursive: true }));
 
 const spoolFile = (name: string) => join(root, "spool", name);
 /** The lines of samples that begin so, without the beginning. */

@@ -37,10 +37,6 @@ const bySecrets: Parts["secrets"] = new Map([
   ["docs", [secrets.docs.current]],
 ]);
 
-export function folder(): string {
-  return mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
-}
-
 type Change = Partial<Parts> & {
   readonly bound?: Partial<typeof bounds>;
   readonly limit?: Partial<typeof limits>;
@@ -48,7 +44,7 @@ type Change = Partial<Parts> & {
 };
 
 export async function receiver({ bound, limit, hooks: declared = hooks, ...change }: Change = {}) {
-  const spool = folder();
+  const spool = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const journal: JournalLine[] = [];
   const settings = { hooks: declared, limits: { ...limits, ...limit } };
   const parts: Parts = {

@@ -4,21 +4,20 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { readBuilder, readUnitEnd } from "../../../service/builder/settings.ts";
 import { readReceiver } from "../../../service/receiver/settings.ts";
 import { SettingsFault } from "../../../service/settings.ts";
 import { secrets } from "../../fixtures.ts";
-import { folder, hooks, limits } from "./harness.ts";
+import { onFolder, folder as place } from "../own-folder.ts";
+import { hooks, limits } from "./harness.ts";
 
-let place: string;
+onFolder();
 beforeEach(() => {
-  place = folder();
   mkdirSync(join(place, "credentials"));
   secret("site", `${secrets.site.current}\n${secrets.site.previous}\n`);
   secret("docs", secrets.docs.current);
 });
-afterEach(() => rmSync(place, { recursive: true }));
 
 const listen = { host: "127.0.0.1", port: 0 };
 const good = { spool: "/var/spool/pushgate", hooks, limits, listen };

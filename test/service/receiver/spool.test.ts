@@ -2,10 +2,10 @@
 import { execFileSync } from "node:child_process";
 import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { countWaiting, folderFault, openSpool, type Spooled, SpoolFault } from "../../../service/receiver/spool.ts";
 import { openIn } from "../open-files.ts";
-import { folder } from "./harness.ts";
+import { onFolder, folder as place } from "../own-folder.ts";
 
 /** The calls that change the disk, in order. */
 const calls: string[] = vi.hoisted(() => []);
@@ -35,14 +35,12 @@ vi.mock("node:fs/promises", async (importOriginal) => {
   };
 });
 
-let place: string;
 let site: string;
+onFolder();
 beforeEach(() => {
-  place = folder();
   site = join(place, "site");
   calls.length = 0;
 });
-afterEach(() => rmSync(place, { recursive: true, force: true }));
 
 const files = () => readdirSync(site).sort();
 const entry = (delivery: string): Spooled => ({

@@ -4,7 +4,6 @@ import {
   closeSync,
   constants,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -13,18 +12,13 @@ import {
   writeFileSync,
   writeSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { add, type Report, removeReport, waiting } from "../../../service/builder/outbox.ts";
 import { openIn } from "../open-files.ts";
+import { folder, onFolder } from "../own-folder.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-outbox-"));
-});
-// Node's rmSync fails at a path of more than 4096 bytes.
-afterEach(() => void execFileSync("rm", ["-rf", folder]));
+onFolder();
 
 const report: Report = {
   to: "status",

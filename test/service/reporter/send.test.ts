@@ -4,26 +4,26 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
 import { type Channel, type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, both, bundled, type Rewrite, replaced } from "../bundles.ts";
+import { folder, onFolder } from "../own-folder.ts";
 
 const [one, two] = ["1".repeat(40), "2".repeat(40)] as const;
 const site = "https://www.example.org/";
 const quick: Terms = { first: 20, longest: 80, age: 60_000, look: 10, answer: 5 };
 
 let running: RunningApi;
-let folder: string;
 let lines: Line[];
 beforeAll(async () => {
   running = await startStatusApi();
 });
 afterAll(() => running.close());
+onFolder();
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-outbox-"));
   lines = [];
   const { api } = running;
   for (const key of Object.keys(api.faults)) delete api.faults[key as keyof typeof api.faults];
@@ -31,7 +31,6 @@ beforeEach(() => {
   api.commits.clear();
   api.requests = 0;
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Polls for as long as a busy computer needs. */
 const soon = (look: () => unknown) => expect.poll(look, { timeout: 30_000 });

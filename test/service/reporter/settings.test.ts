@@ -1,15 +1,11 @@
 /** What the reporter starts from, and each fault for which it does not start. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readReporter } from "../../../service/reporter/settings.ts";
+import { folder as home, onFolder } from "../own-folder.ts";
 
-let home: string;
-beforeAll(() => {
-  home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
-});
-afterAll(() => rmSync(home, { recursive: true }));
+onFolder();
 
 const status = { gitHost: "github", repository: "https://github.com/example/site.git", context: "pushgate" };
 const notify = "https://example.org/";

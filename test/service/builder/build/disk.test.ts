@@ -1,26 +1,12 @@
 /** What a folder takes and a disk has free, to the byte and the inode. */
-import { spawnSync } from "node:child_process";
-import {
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  rmSync,
-  statfsSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { linkSync, mkdirSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { freeOf, isLess, measure, needRoom, onDisk } from "../../../../service/builder/build/disk.ts";
+import { folder, onFolder } from "../../own-folder.ts";
 import { fill, nest } from "../harness.ts";
 
-let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-disk-"));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+onFolder();
 const at = (name: string) => join(folder, name);
 const taken = () => measure(folder).then(({ bytes }) => bytes);
 
@@ -83,7 +69,6 @@ test("a second name takes nothing; a link, an empty, a sparse and an unreadable 
 test("a folder that is nested deeper than a path may be is named", async () => {
   nest(folder);
   expect((await measure(folder)).closed.size).toBe(1);
-  spawnSync("rm", ["-rf", folder]);
 });
 
 test("a walk ends above a sum", async () => {

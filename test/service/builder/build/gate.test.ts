@@ -1,20 +1,16 @@
 /** What a build must be, with each fault's text, to the page and to the byte. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { onDisk } from "../../../../service/builder/build/disk.ts";
 import { gate } from "../../../../service/builder/build/gate.ts";
 import { tooMany } from "../../../../service/builder/files.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
+import { onFolder, folder as out } from "../../own-folder.ts";
 import { fill } from "../harness.ts";
 
-let out: string;
-beforeEach(() => {
-  out = mkdtempSync(join(tmpdir(), "pushgate-gate-"));
-});
-afterEach(() => rmSync(out, { recursive: true }));
+onFolder();
 const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, path), text);
 
 /** Why a build is rejected, or "". */
