@@ -12,7 +12,6 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { afterAll, afterEach, beforeEach } from "vitest";
 import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import type { Ended } from "../../../service/builder/child.ts";
 import { remove } from "../../../service/builder/files.ts";
@@ -25,6 +24,7 @@ import type { Builder, BuilderSettings } from "../../../service/builder/settings
 import { gitOf } from "../../../service/builder/source/git.ts";
 import type { BuildContext } from "../../../service/builder/source/repository.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
+import type { Files as PushedFiles } from "../../fakes/git-repository.ts";
 import { anywhere, bundled } from "../bundles.ts";
 import { startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
@@ -37,22 +37,6 @@ export const cannotBuild =
   absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
 
 export type Bench = Awaited<ReturnType<typeof benchIn>>;
-
-/** Gives each test of a file the places of a site without a repository, in a folder of its own. */
-export function onPlaces(use: (places: Places) => void): void {
-  let folder: string;
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "pushgate-places-"));
-    const at = (name: string) => join(folder, name);
-    const given = { site: at("site"), spool: at("spool"), requests: at("requests"), rootRequests: at("root") };
-    const places = placesOf(given);
-    makePlaces(places);
-    for (const path of [given.spool, given.requests, given.rootRequests]) mkdirSync(path);
-    use(places);
-  });
-  // Releases are read-only for all but root.
-  afterEach(() => remove(folder));
-}
 
 /** Mounts a tmpfs there. False where it cannot, and the test is to be skipped: `cannotMount` is the reason. */
 export function mountTmpfs(folder: string, options = "size=8m"): boolean {
@@ -150,6 +134,10 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
   return outfile;
 }
 
+/** Runs the bundle, whole or without a part, until its end or its first failure: `finish` has what it returns. */
+export const runWithout = async (site: Bench, ...without: readonly Without[]) =>
+  finish(site, start(site, await bundledBuilder(site.folder, ...without)));
+
 /** Starts the bundle on a site in a process group of its own. */
 export function start(
   site: Bench,
@@ -178,8 +166,8 @@ function kill({ folder }: Bench, child: ChildProcess): void {
     } catch {} // it has ended
 }
 
-/** Waits until the program ends or reports a failure. Returns status.json. */
-export async function finish(site: Bench, child: ChildProcess): Promise<Status> {
+/** Waits until the program ends or reports a failure. Returns status.json, and what the program said. */
+export async function finish(site: Bench, child: ChildProcess) {
   let said = "";
   const cut = () => kill(site, child);
   for (const output of [child.stdout, child.stderr])
@@ -191,7 +179,7 @@ export async function finish(site: Bench, child: ChildProcess): Promise<Status> 
   const code = await new Promise((resolve) => child.once("close", resolve));
   clearTimeout(timer);
   if (code !== 0 && !/"failing":/.test(said)) throw new Error(`the builder ended with ${code}: ${said}`);
-  return site.status();
+  return { ...site.status(), said };
 }
 
 let counter = 0;
@@ -260,23 +248,6 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
   return benchIn(copy, host, name, own);
 }
 
-/** Gives each test of a file its own copy of a site, with all revisions up to this one published. */
-export function onCopies(revision: number, use: (copy: Bench) => void, change: Change = {}): void {
-  let original: Bench | undefined;
-  let copy: Bench | undefined;
-  beforeEach(async ({ skip }) => {
-    skip(cannotBuild !== undefined, cannotBuild);
-    original ??= await published(revision, change);
-    copy = await copyOf(original);
-    use(copy);
-  });
-  afterEach(() => copy?.remove());
-  afterAll(async () => {
-    original?.remove();
-    await closeGitHost();
-  });
-}
-
 async function benchIn(
   folder: string,
   host: GitHost,
@@ -299,20 +270,27 @@ async function benchIn(
   const places = placesOf(settings);
   const fake = own.generator === undefined ? await startFakeHugo(settings, hugo) : undefined;
   const journal: RunLine[] = [];
+  const repository = host.repository(name);
   let delivery = 0;
+  const deliver = () => {
+    delivery += 1;
+    writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
+  };
   const request = (folder: string, name: string) => {
     writeFileSync(at(".new"), "");
     renameSync(at(".new"), join(at(folder), name));
   };
   const status = () => JSON.parse(readFileSync(places.status, "utf8")) as Status;
   return {
-    ...{ folder, places, builder, journal, status },
-    repository: host.repository(name),
+    ...{ folder, places, builder, journal, status, repository },
     content: at("content"),
     /** Puts a delivery into the spool. */
-    deliver: () => {
-      delivery += 1;
-      writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
+    deliver,
+    /** Pushes these files, of which a delivery arrives. Returns the commit. */
+    push: (files: PushedFiles): string => {
+      const commit = repository.push(files);
+      deliver();
+      return commit;
     },
     /** Of a member of the writers' group; the others are of root. */
     request: (name: string) => request("requests", name),

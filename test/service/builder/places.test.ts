@@ -1,13 +1,10 @@
 /** The folders and files of a site. Their names last: an upgraded builder and the host's layers find what is there. */
 import { chmodSync, existsSync, statSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { heldHead, makePlaces, type Places, placesOf, unholdHead } from "../../../service/builder/places.ts";
-import { onPlaces } from "./harness.ts";
+import { heldHead, makePlaces, placesOf, unholdHead } from "../../../service/builder/places.ts";
+import { onPlaces, places } from "./scene.ts";
 
-let places: Places;
-onPlaces((own) => {
-  places = own;
-});
+onPlaces();
 
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 

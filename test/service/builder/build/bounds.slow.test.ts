@@ -1,10 +1,10 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { tooMany } from "../../../../service/builder/files.ts";
+import { folder as extra, onFolder } from "../../own-folder.ts";
 import {
   type Bench,
   bundledBuilder,
@@ -21,15 +21,9 @@ import { leaveManifests } from "../largest.ts";
 
 const MiB = 1 << 20;
 let site: Bench;
-let extra: string;
-beforeEach(({ skip }) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  extra = mkdtempSync(join(tmpdir(), "pushgate-bounds-"));
-});
-afterEach(() => {
-  site?.remove();
-  rmSync(extra, { recursive: true, force: true });
-});
+onFolder();
+beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
+afterEach(() => site?.remove());
 afterAll(closeGitHost);
 
 const limit = { releaseBytes: 4 * MiB, memoryMiB: 256 };
@@ -67,8 +61,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
   writeFileSync(path, program, { mode: 0o755 });
   site = await published(1, { limit: { ...limit, pagesPercent: 0 }, hugo: path });
   writeFileSync(hostile, "");
-  site.repository.push(siteFiles(2));
-  site.deliver();
+  site.push(siteFiles(2));
   const { last } = await site.work();
   expect(last.result).toBe("rejected");
   expect(last.reason).toMatch(/^the site wrote more than it may: .* more than 12\.0 MiB on the disk, 3 times/);
@@ -100,8 +93,7 @@ test("what earlier pushes left in the clone keeps no push from its page: the clo
   site = await published(1, { limit, hugo: slow });
   const fill = () => writeFileSync(join(site.places.clone, ".git/left"), Buffer.alloc(13 * MiB));
   fill();
-  site.repository.push(siteFiles(2));
-  site.deliver();
+  site.push(siteFiles(2));
   const open = await without(["run.ts", "|| error instanceof TooMuch", ""]);
   expect(open.last.reason).toMatch(/^the site wrote more than it may: /);
   const warning = /^the clone is made anew, as earlier pushes may have filled it: the site wrote more than it may: /;

@@ -6,20 +6,18 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { build, removeAsRoot } from "../../../../service/builder/build/build.ts";
-import type { Places } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import { type Bench, bundledBuilder, finish, onCopies, onPlaces, start } from "../harness.ts";
+import { type Bench, runWithout } from "../harness.ts";
 import { says, siteFiles, writePage } from "../hugo-site.ts";
+import { onCopies, onPlaces, places, site } from "../scene.ts";
 
 describe("the real Hugo", () => {
-  let site: Bench;
-  onCopies(1, (copy) => {
-    site = copy;
+  onCopies(1);
+  beforeEach(() => {
     for (const index of [3, 4]) writePage(site.content, index);
   });
   const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
-    site.repository.push(files);
-    site.deliver();
+    site.push(files);
     return (await site.work()).last;
   };
 
@@ -41,13 +39,10 @@ describe("the real Hugo", () => {
       reason: expect.stringMatching(/^Hugo wrote no index\.html\. /),
     });
     expect(site.page()).toContain(says(1));
-    const bundle = await bundledBuilder(site.folder, [
-      "gate.ts",
-      "const index = found.files",
-      "if (1 > 0) return found;\n  const index = found.files",
-    ]);
     site.deliver();
-    expect((await finish(site, start(site, bundle))).last.result).toBe("published");
+    const index = "const index = found.files";
+    const { last } = await runWithout(site, ["gate.ts", index, `if (1 > 0) return found;\n  ${index}`]);
+    expect(last.result).toBe("published");
     expect(site.published()).not.toContain("index.html");
   });
 
@@ -75,18 +70,15 @@ describe("the real Hugo", () => {
 });
 
 describe("the generator's socket", () => {
-  let places: Places;
   let generator: BuilderSettings["generator"];
   let servers: Server[];
   let connections: number;
-  onPlaces((made) => {
-    places = made;
+  onPlaces();
+  beforeEach(() => {
     generator = { socket: join(places.work, "socket"), result: join(places.work, "result") };
     mkdirSync(places.clone);
     // Of a build that was killed.
     mkdirSync(join(places.out, "former"), { recursive: true });
-  });
-  beforeEach(() => {
     connections = 0;
     servers = [];
   });

@@ -3,15 +3,15 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { watchDisk } from "../../../../service/builder/build/disk-watch.ts";
-import { makePlaces, type Places } from "../../../../service/builder/places.ts";
-import { cannotMount, mountTmpfs, nest, onPlaces, timers, unmount } from "../harness.ts";
+import { makePlaces } from "../../../../service/builder/places.ts";
+import { cannotMount, mountTmpfs, nest, timers, unmount } from "../harness.ts";
+import { onPlaces, places } from "../scene.ts";
 
-let places: Places;
 let ends: string[];
-onPlaces((own) => {
-  places = own;
+onPlaces();
+beforeEach(() => {
   ends = [];
 });
 

@@ -5,12 +5,10 @@ import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
 import { makeRoom } from "../../../../service/builder/build/room.ts";
 import { releases, switchTo } from "../../../../service/builder/release/releases.ts";
-import { type Bench, contextOf, onCopies } from "../harness.ts";
+import { contextOf } from "../harness.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(3, (copy) => {
-  site = copy;
-});
+onCopies(3);
 
 const roomFor = async (releaseBytes: number, git = contextOf(site).git) =>
   makeRoom({ ...contextOf(site, { releaseBytes }), git });

@@ -16,9 +16,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../../service/builder/files.ts";
-import type { Places } from "../../../../service/builder/places.ts";
 import { linkOrCopy } from "../../../../service/builder/release/link-or-copy.ts";
 import { makeRelease } from "../../../../service/builder/release/make-release.ts";
 import {
@@ -31,12 +30,11 @@ import {
   staying,
   switchTo,
 } from "../../../../service/builder/release/releases.ts";
-import { onPlaces } from "../harness.ts";
+import { onPlaces, places } from "../scene.ts";
 
-let places: Places;
 let warnings: string[];
-onPlaces((made) => {
-  places = made;
+onPlaces();
+beforeEach(() => {
   warnings = [];
 });
 

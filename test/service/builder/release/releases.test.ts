@@ -1,7 +1,6 @@
 /** Manifests, the link to the published release, and which releases stay. make-release.test.ts makes whole ones. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { Places } from "../../../../service/builder/places.ts";
 import {
   currentRelease,
   deployed,
@@ -16,12 +15,10 @@ import {
   staying,
   switchTo,
 } from "../../../../service/builder/release/releases.ts";
-import { releaseId as id, makeReleases, manifestOf, onPlaces } from "../harness.ts";
+import { releaseId as id, makeReleases, manifestOf } from "../harness.ts";
+import { onPlaces, places } from "../scene.ts";
 
-let places: Places;
-onPlaces((own) => {
-  places = own;
-});
+onPlaces();
 
 const make = (...numbers: readonly number[]) => makeReleases(places, ...numbers);
 

@@ -6,15 +6,13 @@ import { beforeEach, expect, test } from "vitest";
 import { currentRelease, releases } from "../../../../service/builder/release/releases.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import { rollBack } from "../../../../service/builder/run/run.ts";
-import { type Bench, bundledBuilder, contextOf, copyOf, finish, onCopies, start, type Without } from "../harness.ts";
+import { bundledBuilder, contextOf, copyOf, runWithout, start, type Without } from "../harness.ts";
 import { says, siteFiles, writePage } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
 let first: string;
 let second: string;
-onCopies(2, (copy) => {
-  site = copy;
-});
+onCopies(2);
 beforeEach(() => {
   [second, first] = releases(site.places) as [string, string];
 });
@@ -38,8 +36,7 @@ test("a rollback holds against the timer and the same push, and ends with a new 
   expect((await site.work()).last).toMatchObject({ result: "nothing", reason: rolledBack });
   expect(site.page()).toContain(says(1));
 
-  site.repository.push({ "static/x.txt": "" });
-  site.deliver();
+  site.push({ "static/x.txt": "" });
   const on = await site.work();
   expect(on.last.result).toBe("published");
   expect(on).not.toHaveProperty("held");
@@ -55,9 +52,8 @@ test("a writer's request builds the rollback's commit with the present content; 
   expect(site.page()).toContain(says(1));
   expect(site.page("post/0/index.html")).toContain("Written after.");
   const hold = "const holding = held === head;";
-  const bundle = await bundledBuilder(site.folder, ["decide.ts", hold, "const holding = false;"]);
   site.tick();
-  await finish(site, start(site, bundle));
+  await runWithout(site, ["decide.ts", hold, "const holding = false;"]);
   expect(site.page()).toContain(says(2));
 });
 
@@ -90,8 +86,7 @@ test("a rollback to the head ends the hold, and so does a commit that builds not
   expect(site.page()).toContain(says(2));
   await rollBack(contextOf(site), first);
   // The bad change is reverted: nothing differs from the published commit.
-  site.repository.push({ ...siteFiles(1), "static/app.2.css": null });
-  site.deliver();
+  site.push({ ...siteFiles(1), "static/app.2.css": null });
   const status = await site.work();
   expect(status).not.toHaveProperty("held");
   expect(status.last).toMatchObject({ result: "nothing" });
@@ -100,8 +95,7 @@ test("a rollback to the head ends the hold, and so does a commit that builds not
 test("a rollback holds where a newer commit fails and the branch is set back", async () => {
   const head = site.repository.head()!;
   await rollBack(contextOf(site), first);
-  site.repository.push({ "layouts/index.html": "{{ nothing }}" });
-  site.deliver();
+  site.push({ "layouts/index.html": "{{ nothing }}" });
   expect(await site.work()).toMatchObject({ held: head, last: { result: "failed" } });
   site.repository.point(head);
   expect(await site.work()).toMatchObject({ deployed: { release: first }, last: { result: "nothing" } });

@@ -5,12 +5,10 @@ import { expect, test } from "vitest";
 import { buildPending } from "../../../../service/builder/run/build-pending.ts";
 import { pending, take } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
-import { type Bench, contextOf, gitHost, onCopies } from "../harness.ts";
+import { type Bench, contextOf, gitHost } from "../harness.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(1, (copy) => {
-  site = copy;
-});
+onCopies(1);
 
 const runs = (pauses: Pauses, journal = (_entry: Bench["journal"][number]) => {}) =>
   buildPending(contextOf(site), journal, pauses, async () => true);

@@ -7,13 +7,11 @@ import { releases } from "../../../../service/builder/release/releases.ts";
 import { buildPending } from "../../../../service/builder/run/build-pending.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
-import { type Bench, bundledBuilder, contextOf, finish, makeReleases, onCopies, releaseId, start } from "../harness.ts";
+import { type Bench, bundledBuilder, contextOf, finish, makeReleases, releaseId, start } from "../harness.ts";
 import { siteFiles, writePage } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(1, (copy) => {
-  site = copy;
-});
+onCopies(1);
 
 const pauses: Pauses = { first: 1, rests: 0, longest: 60_000, least: 0 };
 /** Runs with a git host that answers no fetch, before a pause that is long. */
@@ -30,8 +28,7 @@ test("the first push of a burst is built at once, and all that arrive meanwhile 
   // The builder takes the first delivery before it waits for git for the first time.
   await expect.poll(() => readdirSync(site.places.spool)).toEqual([]);
   for (let i = 2; i < 4; i += 1) {
-    site.repository.push(siteFiles(i));
-    site.deliver();
+    site.push(siteFiles(i));
   }
   const { deployed } = await working;
   expect(site.journal.map(({ trigger }) => trigger.length)).toEqual([1, 2]);
@@ -42,8 +39,7 @@ test("five releases stay, at the start and after a publish, of which the status 
   makeReleases(site.places, 11, 12, 13, 14, 15, 16, 17);
   await site.work();
   expect(releases(site.places)).toHaveLength(5);
-  const commit = site.repository.push(siteFiles(2));
-  site.deliver();
+  const commit = site.push(siteFiles(2));
   const [at, from] = [Date.now(), performance.now()];
   const { last, deployed, releases: listed } = await site.work();
   const took = performance.now() - from + 1;
@@ -64,8 +60,7 @@ test("five releases stay, at the start and after a publish, of which the status 
 });
 
 test("a failed run leaves neither output nor checkout", async () => {
-  site.repository.push({ "layouts/index.html": "{{ nothing }}" });
-  site.deliver();
+  site.push({ "layouts/index.html": "{{ nothing }}" });
   expect((await site.work()).last.result).toBe("failed");
   expect(existsSync(site.places.out)).toBe(false);
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
@@ -133,12 +128,7 @@ test("before a long pause the builder parks all markers and ends, and the next m
 test("the program prints one line a run and exits when nothing is pending; with faulty settings it exits 78", async () => {
   const bundle = await bundledBuilder(site.folder);
   site.deliver();
-  const child = start(site, bundle);
-  let said = "";
-  child.stdout?.on("data", (part: Buffer) => {
-    said += part;
-  });
-  await finish(site, child);
+  const { said } = await finish(site, start(site, bundle));
   expect(JSON.parse(said)).toMatchObject({ hook: "site", result: "nothing", trigger: ["delivery delivery-1"] });
 
   const { stderr, status } = spawnSync(process.execPath, [bundle], { env: {}, encoding: "utf8" });

@@ -4,13 +4,11 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { currentRelease, differences } from "../../../../service/builder/release/releases.ts";
-import { type Bench, bundledBuilder, onCopies, start } from "../harness.ts";
+import { bundledBuilder, start } from "../harness.ts";
 import { says } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(1, (copy) => {
-  site = copy;
-});
+onCopies(1);
 
 test("the builder's start removes what a kill left, also where nothing is to be built", async () => {
   const { places } = site;

@@ -4,14 +4,10 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { Places } from "../../../../service/builder/places.ts";
 import { arrived, pending, removeDone, take } from "../../../../service/builder/run/markers.ts";
-import { onPlaces } from "../harness.ts";
+import { onPlaces, places } from "../scene.ts";
 
-let places: Places;
-onPlaces((made) => {
-  places = made;
-});
+onPlaces();
 
 test("25,000 requests of a member are three runs that take 10,000 each and name a thousand, and hide no delivery", () => {
   for (let i = 0; i < 25_000; i++) writeFileSync(join(places.requests, `${i}`), "");

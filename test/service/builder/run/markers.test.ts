@@ -16,25 +16,12 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Places } from "../../../../service/builder/places.ts";
 import { releases } from "../../../../service/builder/release/releases.ts";
 import { arrived, type Marker, named, pending, removeDone, take } from "../../../../service/builder/run/markers.ts";
-import {
-  type Bench,
-  bundledBuilder,
-  cannotMount,
-  finish,
-  mountTmpfs,
-  onCopies,
-  onPlaces,
-  start,
-  unmount,
-} from "../harness.ts";
+import { cannotMount, mountTmpfs, runWithout, unmount } from "../harness.ts";
+import { onCopies, onPlaces, places, site } from "../scene.ts";
 
-let places: Places;
-onPlaces((made) => {
-  places = made;
-});
+onPlaces();
 const at = (name: string) => join(places.requests, name);
 const put = (folder: string, name: string) => {
   writeFileSync(join(places.site, ".new"), "");
@@ -180,11 +167,7 @@ describe("what the builder cannot remove", () => {
 });
 
 describe("a run", () => {
-  let site: Bench;
-  onCopies(1, (copy) => {
-    site = copy;
-    places = site.places;
-  });
+  onCopies(1);
 
   test("gives a folder with files a name that counts no more; without that it would fail again and again", async () => {
     const trick = () => mkdirSync(at("x/in/it"), { recursive: true });
@@ -197,13 +180,7 @@ describe("a run", () => {
     expect(existsSync(join(aside, "in/it"))).toBe(true);
 
     trick();
-    const bundle = await bundledBuilder(site.folder, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
-    const child = start(site, bundle);
-    let said = "";
-    child.stdout?.on("data", (part: Buffer) => {
-      said += part;
-    });
-    const status = await finish(site, child);
+    const { said, ...status } = await runWithout(site, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
     expect(status).toMatchObject({
       failing: { attempts: 1 },
       last: { reason: `${at("x")} cannot be removed (ENOTEMPTY). Remove it.` },

@@ -5,14 +5,12 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { type Bench, bench, bundledBuilder, finish, onCopies, start } from "../harness.ts";
+import { type Bench, bench, bundledBuilder, finish, start } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
 let bundle: string;
-onCopies(1, (copy) => {
-  site = copy;
-});
+onCopies(1);
 beforeEach(async () => {
   bundle = await bundledBuilder(site.folder);
 });
@@ -84,8 +82,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
 });
 
 test("the builder syncs each thing before it relies on it", async () => {
-  site.repository.push(siteFiles(2));
-  site.deliver();
+  site.push(siteFiles(2));
   expect(await calls(site), "a push").toEqual([...taken("delivery-1"), ...fetched, ...built, ...switched, ...done]);
 
   site.rollback(site.status().releases[1]!.id);
@@ -96,8 +93,7 @@ test("the builder syncs each thing before it relies on it", async () => {
     ...["unlink root/rollback-ID", "sync root", "git gc"],
   ]);
 
-  site.repository.push(siteFiles(3));
-  site.deliver();
+  site.push(siteFiles(3));
   expect(await calls(site), "a push that ends the rollback").toEqual([
     ...[...taken("delivery-2"), ...fetched, ...built, ...switched],
     ...["unlink site/work/held", "sync site/work"],

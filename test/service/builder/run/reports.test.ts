@@ -2,15 +2,15 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { type Report, waiting } from "../../../../service/builder/outbox.ts";
-import type { Places } from "../../../../service/builder/places.ts";
 import { reportBegin, reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import { type Bench, onCopies, onPlaces } from "../harness.ts";
+import type { Bench } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+import { onCopies, onPlaces, places, site } from "../scene.ts";
 
 const since = { since: "2026-01-01T00:00:00.000Z", attempts: 1, next: "2026-01-01T00:00:05.000Z" };
 test.each([
@@ -33,10 +33,9 @@ function added(): string[] {
 
 describe("a result", () => {
   const [a, b, c] = ["a", "b", "c"].map((digit) => digit.repeat(40)) as [string, string, string];
-  let places: Places;
   let settings: BuilderSettings;
-  onPlaces((made) => {
-    places = made;
+  onPlaces();
+  beforeEach(() => {
     folder = join(places.site, "reports");
     mkdirSync(folder);
     settings = { hook: "site", reports: { folder, status: true, notify: true } } as BuilderSettings;
@@ -140,22 +139,16 @@ describe("a result", () => {
 
 describe("a run", () => {
   const outside = join(tmpdir(), `pushgate-reports-${process.pid}`);
-  let site: Bench;
-  onCopies(
-    1,
-    (copy) => {
-      site = copy;
-      folder = outside;
-      rmSync(folder, { recursive: true, force: true });
-      mkdirSync(folder);
-    },
-    { reports: { folder: outside, status: true, notify: true } },
-  );
+  onCopies(1, { reports: { folder: outside, status: true, notify: true } });
+  beforeEach(() => {
+    folder = outside;
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder);
+  });
 
   test("reports the commit that it builds, and turns; a rollback is no build, whether it succeeds or not", async () => {
     const push = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
-      const commit = site.repository.push(files);
-      site.deliver();
+      const commit = site.push(files);
       expect((await site.work()).last.warnings).toEqual([]);
       return commit.slice(0, 6);
     };

@@ -2,19 +2,16 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { Places } from "../../../../service/builder/places.ts";
 import { switchTo } from "../../../../service/builder/release/releases.ts";
 import { pending, take } from "../../../../service/builder/run/markers.ts";
 import { pausesOf, stillFailing } from "../../../../service/builder/run/pauses.ts";
 import { readStatus } from "../../../../service/builder/run/status.ts";
 import { reportEnd, takePause } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import { makeReleases, onPlaces, releaseId } from "../harness.ts";
+import { makeReleases, releaseId } from "../harness.ts";
+import { onPlaces, places } from "../scene.ts";
 
-let places: Places;
-onPlaces((made) => {
-  places = made;
-});
+onPlaces();
 
 const settings = { hook: "site", reconcileMinutes: 15 } as BuilderSettings;
 const killed = { result: "oom-kill", code: "killed", status: "KILL" };

@@ -5,14 +5,12 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
 import { fetchHead, pruneClone } from "../../../../service/builder/source/repository.ts";
-import { type Bench, contextOf, onCopies, refsOf } from "../harness.ts";
+import { contextOf, refsOf } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
 const MiB = 1 << 20;
-let site: Bench;
-onCopies(2, (copy) => {
-  site = copy;
-});
+onCopies(2);
 const clone = (...path: string[]) => join(site.places.clone, ...path);
 const has = (commit: string) => spawnSync("git", ["-C", clone(), "cat-file", "-e", `${commit}^{commit}`]).status === 0;
 

@@ -13,13 +13,11 @@ import {
   lastHead,
   removeHalfCheckout,
 } from "../../../../service/builder/source/repository.ts";
-import { type Bench, contextOf, gitAfter, onCopies, refsOf, withCommand } from "../harness.ts";
+import { contextOf, gitAfter, refsOf, withCommand } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(2, (copy) => {
-  site = copy;
-});
+onCopies(2);
 const clone = (...path: string[]) => join(site.places.clone, ...path);
 
 /** The error's message, with its kind where a broken clone may have caused it. */

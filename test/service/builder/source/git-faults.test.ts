@@ -6,13 +6,11 @@ import { expect, test } from "vitest";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { runOnce } from "../../../../service/builder/run/run.ts";
 import { fetchHead } from "../../../../service/builder/source/repository.ts";
-import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start, withCommand } from "../harness.ts";
+import { bundledBuilder, contextOf, finish, gitHost, start, withCommand } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(1, (copy) => {
-  site = copy;
-});
+onCopies(1);
 
 test("a delivery is published when an unreachable git host is back", async () => {
   const [host, { head }] = [await gitHost(), site.status()];
@@ -64,8 +62,7 @@ test("the builder makes a broken clone anew", async () => {
     rmSync(object);
     writeFileSync(object, "");
   }
-  site.repository.push(siteFiles(2));
-  site.deliver();
+  site.push(siteFiles(2));
   const { last } = await site.work();
   expect(last).toMatchObject({ result: "published", warnings: [expect.stringContaining("made anew")] });
   expect(site.page()).toContain(says(2));

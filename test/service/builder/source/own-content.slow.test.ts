@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { bench, bundledBuilder, cannotBuild, closeGitHost, finish, start, type Without } from "../harness.ts";
+import { bench, cannotBuild, closeGitHost, runWithout, type Without } from "../harness.ts";
 import { inDocs, says, siteFiles } from "../hugo-site.ts";
 
 afterAll(closeGitHost);
@@ -21,7 +21,7 @@ test("no line alone keeps the build from following a link: without all three it 
   }
   const result = async (...without: Without[]) => {
     site.request("build");
-    const { last } = await finish(site, start(site, await bundledBuilder(site.folder, ...without)));
+    const { last } = await runWithout(site, ...without);
     return [last.result, site.page().includes(says(7))];
   };
   expect(await result()).toEqual(["published", false]);

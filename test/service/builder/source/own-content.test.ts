@@ -94,8 +94,7 @@ test("a site in a folder is built from its content of every language, and a push
   const site = await bench({ ownContent: true, folder: "docs", paths });
   onTestFinished(site.remove);
   const pushed = async (files: Files) => {
-    site.repository.push(files);
-    site.deliver();
+    site.push(files);
     return (await site.work()).last;
   };
   const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;

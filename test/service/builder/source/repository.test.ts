@@ -7,13 +7,11 @@ import { builderShape } from "../../../../service/builder/settings.ts";
 import { checkOut, fetchHead } from "../../../../service/builder/source/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
-import { type Bench, bundledBuilder, contextOf, finish, gitHost, onCopies, start } from "../harness.ts";
+import { type Bench, contextOf, gitHost, runWithout } from "../harness.ts";
 import { pointer, says, siteFiles } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
 
-let site: Bench;
-onCopies(1, (copy) => {
-  site = copy;
-});
+onCopies(1);
 
 type Settings = Partial<Bench["builder"]["settings"]>;
 /** Pushes and checks out. Returns the links that were left out. */
@@ -26,16 +24,14 @@ const has = (path: string) => existsSync(join(site.places.clone, path));
 
 test("a change of README.md builds nothing, and the next push is compared with the published commit", async () => {
   const first = site.status();
-  const readme = site.repository.push({ "README.md": "better" });
-  site.deliver();
+  const readme = site.push({ "README.md": "better" });
   expect(await site.work()).toMatchObject({
     head: readme,
     deployed: { commit: first.head },
     last: { result: "nothing", reason: `${readme.slice(0, 12)} changes only README.md: nothing of site.paths` },
   });
   site.repository.push({ "static/robots.txt": "" });
-  site.repository.push({ LICENSE: "" });
-  site.deliver();
+  site.push({ LICENSE: "" });
   expect((await site.work()).last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
 });
 
@@ -69,20 +65,18 @@ test("a commit in which the site's folder is missing, a link or a file is reject
 });
 
 test("the builder leaves tracked links out and names them; without their removal a link's text is published", async () => {
-  site.repository.push({
+  site.push({
     "static/passwd.txt": { link: "/etc/passwd" },
     "static/etc": { link: "../../../../../../../../../../../../etc" },
     content: { link: "/srv/content" },
   });
-  site.deliver();
   const { last } = await site.work();
   expect(last.result).toBe("published");
   expect(last.warnings).toEqual(["symbolic links are left out: content, static/etc, static/passwd.txt"]);
   expect(site.published().filter((path) => /etc|passwd/.test(path))).toEqual([]);
   const removal = "for (const link of links) remove(join(places.clone, link));";
-  const bundle = await bundledBuilder(site.folder, ["repository.ts", removal, ""]);
   site.request("again");
-  await finish(site, start(site, bundle));
+  await runWithout(site, ["repository.ts", removal, ""]);
   expect(site.page("passwd.txt")).toBe("/etc/passwd");
 });
 
@@ -100,8 +94,7 @@ test("a repository with SHA-256 ids is published in place of one with SHA-1 ids,
 
 test("a pointer of Git LFS is named where Hugo reads it, until a release has the file itself", async () => {
   const work = async (files: Files) => {
-    site.repository.push(files);
-    site.deliver();
+    site.push(files);
     return site.work();
   };
   const attributes = { "static/.gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n" };
@@ -131,8 +124,7 @@ describe("submodules", () => {
 
   test("those that .gitmodules names are fetched without their links, and leave when it no longer does", async () => {
     const toml = siteFiles(1)["hugo.toml"] as string;
-    site.repository.push({ ...using(host.url(theme.name)), "hugo.toml": `${toml}theme = "t"\n` });
-    site.deliver();
+    site.push({ ...using(host.url(theme.name)), "hugo.toml": `${toml}theme = "t"\n` });
     expect((await site.work()).last).toMatchObject({
       result: "published",
       warnings: ["symbolic links are left out: themes/t/static/shadow"],
@@ -153,10 +145,9 @@ describe("submodules", () => {
       writeFileSync(site.places.checkedOut, "");
     }
     expect(has("themes/t/themes/t/c.css")).toBe(true);
-    site.repository.push(holding(theme, "newer"));
-    site.deliver();
-    const bundle = await bundledBuilder(site.folder, ["repository.ts", "if (!isOther || ", "if (isOther || "]);
-    expect((await finish(site, start(site, bundle))).last.reason).toMatch(/^a submodule: /);
+    site.push(holding(theme, "newer"));
+    const { last } = await runWithout(site, ["repository.ts", "if (!isOther || ", "if (isOther || "]);
+    expect(last.reason).toMatch(/^a submodule: /);
   });
 
   test("an address relative to the repository's leads to the same git host, and none is read if site.submodules is false", async () => {
