@@ -11,6 +11,8 @@ import { beforeEach } from "vitest";
 const packageOf = {
   bwrap: "bubblewrap",
   dash: "dash",
+  git: "git",
+  hugo: "hugo",
   ip: "iproute2",
   nft: "nftables",
   nginx: "nginx",

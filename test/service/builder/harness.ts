@@ -1,17 +1,8 @@
 /** A builder in this process or as the real bundle, on a site in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
 import type { Ended } from "../../../service/builder/child.ts";
 import { remove } from "../../../service/builder/files.ts";
@@ -25,16 +16,13 @@ import { gitOf } from "../../../service/builder/source/git.ts";
 import type { BuildContext } from "../../../service/builder/source/repository.ts";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Files as PushedFiles } from "../../fakes/git-repository.ts";
+import { missing } from "../../infra/host/namespace.ts";
 import { anywhere, bundled } from "../bundles.ts";
 import { startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
-const folders = (process.env.PATH ?? "").split(delimiter);
-const absent = ["git", "hugo", "openssl"].filter((tool) => !folders.some((folder) => existsSync(join(folder, tool))));
-
 /** Why no site can be built here, and what to do; undefined if one can. */
-export const cannotBuild =
-  absent.length > 0 ? `${absent.join(", ")} not installed: apt-get install ${absent.join(" ")}` : undefined;
+export const cannotBuild = missing("git", "hugo", "openssl");
 
 export type Bench = Awaited<ReturnType<typeof benchIn>>;
 
@@ -134,17 +122,14 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
   return outfile;
 }
 
-/** Runs the bundle, whole or without a part, until its end or its first failure: `finish` has what it returns. */
-export const runWithout = async (site: Bench, ...without: readonly Without[]) =>
-  finish(site, start(site, await bundledBuilder(site.folder, ...without)));
+type Environment = Readonly<Record<string, string>>;
+
+/** Runs the bundle without these parts, until its end or its first failure: `finish` has what it returns. */
+export const runWithout = async (site: Bench, without: readonly Without[], env: Environment = {}) =>
+  finish(site, start(site, await bundledBuilder(site.folder, ...without), env));
 
 /** Starts the bundle on a site in a process group of its own. */
-export function start(
-  site: Bench,
-  bundle: string,
-  extra: Readonly<Record<string, string>> = {},
-  ...args: readonly string[]
-): ChildProcess {
+export function start(site: Bench, bundle: string, extra: Environment = {}, ...args: readonly string[]): ChildProcess {
   const file = join(site.folder, "builder.json");
   writeFileSync(file, JSON.stringify(site.builder.settings));
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities, ...extra };

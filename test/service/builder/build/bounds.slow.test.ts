@@ -5,17 +5,7 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { tooMany } from "../../../../service/builder/files.ts";
 import { folder as extra, onFolder } from "../../own-folder.ts";
-import {
-  type Bench,
-  bundledBuilder,
-  cannotBuild,
-  closeGitHost,
-  finish,
-  gitAfter,
-  published,
-  start,
-  type Without,
-} from "../harness.ts";
+import { type Bench, cannotBuild, closeGitHost, gitAfter, published, runWithout, type Without } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
 import { leaveManifests } from "../largest.ts";
 
@@ -29,8 +19,7 @@ afterAll(closeGitHost);
 const limit = { releaseBytes: 4 * MiB, memoryMiB: 256 };
 const used = (folder: string) => Number(spawnSync("du", ["-sk", folder]).stdout.toString().split("\t")[0]) << 10;
 /** Runs the bundle without a part, until its first result, with a heap as Node 18 has it in a builder's least 512 MiB. */
-const without = async (...parts: Without[]) =>
-  finish(site, start(site, await bundledBuilder(site.folder, ...parts), { NODE_OPTIONS: "--max-old-space-size=256" }));
+const without = (...parts: Without[]) => runWithout(site, parts, { NODE_OPTIONS: "--max-old-space-size=256" });
 const admission: Without = ["run.ts", "if (commit !== null) await admit(context, commit);", ""];
 
 test("200 KiB of nested folders with 100 million paths are rejected; without that git runs out of its memory", async () => {
@@ -41,7 +30,7 @@ test("200 KiB of nested folders with 100 million paths are rejected; without tha
   const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
   const { last } = await site.work({ ...site.builder, path });
   expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining(tooMany) });
-  const open = await finish(site, start(site, await bundledBuilder(site.folder, admission), { PATH: path }));
+  const open = await runWithout(site, [admission], { PATH: path });
   expect(open.last).toMatchObject({
     result: "failed",
     reason: expect.stringMatching(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/),

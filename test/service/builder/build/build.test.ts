@@ -41,7 +41,7 @@ describe("the real Hugo", () => {
     expect(site.page()).toContain(says(1));
     site.deliver();
     const index = "const index = found.files";
-    const { last } = await runWithout(site, ["gate.ts", index, `if (1 > 0) return found;\n  ${index}`]);
+    const { last } = await runWithout(site, [["gate.ts", index, `if (1 > 0) return found;\n  ${index}`]]);
     expect(last.result).toBe("published");
     expect(site.published()).not.toContain("index.html");
   });
@@ -127,7 +127,7 @@ describe("the generator's socket", () => {
     ["an error", `${first}Error: it went wrong\n`, "Hugo failed: it went wrong"],
     ["the folders first", `${first}Error: of these\npushgate-generator begins\nsaid so\n`, "Hugo failed: said so"],
     [
-      "much, and control characters",
+      "much, with control codes",
       `${first}${"noise\n".repeat(200_000)}\nE\u001b[2J\u202error\n`,
       /noise \| E\?\[2J\?rror$/,
     ],

@@ -84,11 +84,7 @@ test.each<[string, string, string]>([
 });
 
 test.each([
-  [
-    "greeting and totals",
-    "Start building …\nhugo v0.111\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so",
-    "said so",
-  ],
+  ["greeting and totals", "Start building …\nhugo v0.1\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so", "said so"],
   ["the first line", `pushgate-generator build=${"0".repeat(32)}\nsaid so`, "said so"],
   ["the number of errors", "ERROR a\nError: error building site: logged 12 error(s)", "a"],
   ["the security configuration", "Error: denied: x; the current security configuration is:\n[security]", "denied: x"],

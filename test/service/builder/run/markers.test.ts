@@ -180,7 +180,7 @@ describe("a run", () => {
     expect(existsSync(join(aside, "in/it"))).toBe(true);
 
     trick();
-    const { said, ...status } = await runWithout(site, ["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]);
+    const { said, ...status } = await runWithout(site, [["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]]);
     expect(status).toMatchObject({
       failing: { attempts: 1 },
       last: { reason: `${at("x")} cannot be removed (ENOTEMPTY). Remove it.` },

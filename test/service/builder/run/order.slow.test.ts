@@ -45,10 +45,7 @@ const whole = (path: string, folder: string): string[] => [
   `rename ${path}.new ${path}`,
   `sync ${folder}`,
 ];
-const taken = (delivery: string): string[] => [
-  ...whole("site/work/taken", "site/work"),
-  `unlink spool/${delivery}.json`,
-];
+const taken = (name: string): string[] => [...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
 const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files"];
 const released = [

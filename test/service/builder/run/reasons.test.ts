@@ -104,11 +104,7 @@ describe("the remote", () => {
   test("is not the cause of what git does not name, and a time limit comes first", () => {
     for (const stderr of ["fatal: bad object HEAD", "fatal: unable to read tree"])
       expect(remoteFault(ended(stderr), settings)).toBe(undefined);
-    for (const repository of [
-      settings.repository,
-      "https://git.example.net:8443/a/b",
-      "ssh://git@git.example.net:22/a/b",
-    ])
+    for (const repository of [settings.repository, "https://git.example.net:8443/a", "ssh://git@git.example.net:22/a"])
       expect(remoteFault(ended("fatal: Authentication failed", { late: true }), { ...settings, repository })).toBe(
         `the fetch from ${host} took longer than 600 s. Raise hooks[].site.limits.seconds.`,
       );

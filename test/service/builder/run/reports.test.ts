@@ -68,11 +68,8 @@ describe("a result", () => {
     expect(added()).toEqual(["status pending bbbbbb", "status failure bbbbbb"]);
     begin(c);
     end({ result: "published", commit: c }, "success");
-    expect(
-      all()
-        .map(({ reason }) => reason)
-        .slice(0, 2),
-    ).toEqual(["The build runs.", "Published."]);
+    const [begun, ended] = all();
+    expect([begun!.reason, ended!.reason]).toEqual(["The build runs.", "Published."]);
     expect(added()).toEqual(["status pending cccccc", "status success cccccc", "notify success cccccc"]);
     // A requested build of the same commit, and a push that builds nothing.
     begin(c);

@@ -3,16 +3,7 @@
  * git.test.ts or in those of ssh.
  */
 import { execFileSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  truncateSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
@@ -46,7 +37,7 @@ describe("a clone", () => {
     const outer = join(site.places.site, ".git");
     await git()(["init", "--quiet", site.places.site], site.folder);
     const taken = () => existsSync(join(outer, "FETCH_HEAD"));
-    truncateSync(join(site.places.clone, ".git/HEAD"));
+    writeFileSync(join(site.places.clone, ".git/HEAD"), "");
     expect(await checkedOut(git())).toContain("not a git repository");
     expect(taken()).toBe(false);
     await checkedOut(git({ GIT_CEILING_DIRECTORIES: undefined }));

@@ -21,7 +21,7 @@ test("no line alone keeps the build from following a link: without all three it 
   }
   const result = async (...without: Without[]) => {
     site.request("build");
-    const { last } = await runWithout(site, ...without);
+    const { last } = await runWithout(site, without);
     return [last.result, site.page().includes(says(7))];
   };
   expect(await result()).toEqual(["published", false]);

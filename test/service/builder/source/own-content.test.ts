@@ -25,11 +25,7 @@ test.each<[string, From, Given, string | undefined]>([
 
 test.each([
   // As Hugo 0.111 and 0.168 write it.
-  [
-    "a slash, .html, without a host, each once",
-    ["false,https://h/1/", "false,https://h/1/", "false,/2.html,page,x"],
-    2,
-  ],
+  ["a slash, .html, no host, each once", ["false,https://h/1/", "false,https://h/1/", "false,/2.html,page,x"], 2],
   ["a draft, no address, JSON", ["true,https://h/4/", "false,", "false,,page,x", "false,https://h/5/index.json"], 0],
   ["one that is to expire", ["false,/1/"], 1, "2999-01-01T00:00:00Z"],
   ["one that has expired", ["false,/1/"], 0, "2001-01-01T00:00:00+02:00"],
