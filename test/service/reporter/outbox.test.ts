@@ -20,13 +20,8 @@ import { folder, onFolder } from "../own-folder.ts";
 
 onFolder();
 
-const report: Report = {
-  to: "status",
-  commit: null,
-  state: "success",
-  reason: "Published.",
-  at: "2026-11-23T12:00:00Z",
-};
+const at = "2026-11-23T12:00:00Z";
+const report: Report = { to: "status", commit: null, state: "success", reason: "Published.", at };
 const put = (change: object = {}) => add(folder, { ...report, ...change });
 const nameOf = (number: number) => `${number}.json`.padStart(14, "0");
 const write = (number: number, text: string) => writeFileSync(join(folder, nameOf(number)), text);

@@ -35,15 +35,10 @@ beforeEach(() => {
 /** Polls for as long as a busy computer needs. */
 const soon = (look: () => unknown) => expect.poll(look, { timeout: 30_000 });
 
-const put = (report: Partial<Report> = {}) =>
-  add(folder, {
-    to: "status",
-    commit: one,
-    state: "success",
-    reason: "Published.",
-    at: new Date().toISOString(),
-    ...report,
-  });
+const put = (report: Partial<Report> = {}) => {
+  const at = new Date().toISOString();
+  add(folder, { to: "status", commit: one, state: "success", reason: "Published.", at, ...report });
+};
 
 /** Ends a reporter that waits. */
 const emptied = () => {
@@ -146,17 +141,6 @@ describe("a result", () => {
     await other.close();
   });
 
-  test("an answer is bounded, and neither its control characters nor the token reach the journal", async () => {
-    const { token } = running.api;
-    Object.assign(running.api.faults, { status: 400, text: `\u001b[31m${token}\u202e\n${"x".repeat(1 << 20)}` });
-    put();
-    expect(await send()).toBe(false);
-    const [{ reason }] = lines as [Line];
-    expect(reason).not.toContain(token);
-    expect(reason).toMatch(/^400 \?\[31m…\? x+…$/);
-    expect(reason.length).toBeLessThan(310);
-  });
-
   test("a certificate of an unknown authority is no git host's", async () => {
     put();
     const tried = sendAll(folder, channels(), (line) => void lines.push(line), always, quick);
@@ -167,14 +151,16 @@ describe("a result", () => {
   });
 });
 
+const long = "x".repeat(1 << 20);
+const oneLine = `no such? thing ${long.slice(0, 281)}…`;
 test.each([
   [299, "sent", "299"],
   [300, "dropped", "300, a redirect, which is not followed"],
   [399, "dropped", "399, a redirect, which is not followed"],
-  [400, "dropped", "400 no such thing"],
-  [499, "dropped", "499 no such thing"],
-])("a result that is answered with %i is %s, and the journal has: %s", async (status, result, reason) => {
-  Object.assign(running.api.faults, { status, text: "  no \n\t such thing\n" });
+  [400, "dropped", `400 ${oneLine}`],
+  [499, "dropped", `499 ${oneLine}`],
+])("a result that is answered with %i is %s, and the journal has one line of it", async (status, result, reason) => {
+  Object.assign(running.api.faults, { status, text: `  no \n\t such\u001b thing\n${long}` });
   put();
   expect(await send()).toBe(result === "sent");
   expect(lines).toEqual([
@@ -343,11 +329,8 @@ describe("the program", () => {
     const home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
     const [settings, program] = [join(home, "reporter.json"), join(home, "reporter.cjs")];
     await bundled("reporter", program, rewrite);
-    const status = {
-      gitHost: "gitea",
-      repository: `${running.origin}/example/site.git`,
-      context: "pushgate/web1/site",
-    };
+    const repository = `${running.origin}/example/site.git`;
+    const status = { gitHost: "gitea", repository, context: "pushgate/web1/site" };
     writeFileSync(settings, JSON.stringify({ hook: "site", folder, site, status }));
     writeFileSync(join(home, "status"), `${token}\n`);
     const env = { PUSHGATE_SETTINGS: settings, CREDENTIALS_DIRECTORY: home, NODE_EXTRA_CA_CERTS: running.caFile };
@@ -383,10 +366,8 @@ describe("the program", () => {
   test("prints no token that an API repeats and sends nothing of a link, and would, without these protections", async () => {
     const closed = join(folder, "../closed.json");
     onTestFinished(() => rmSync(closed));
-    writeFileSync(
-      closed,
-      JSON.stringify({ to: "status", commit: one, state: "success", reason: "of another site", at }),
-    );
+    const report = { to: "status", commit: one, state: "success", reason: "of another site", at };
+    writeFileSync(closed, JSON.stringify(report));
     const { api } = running;
     const { token } = api;
     const prepare = () => {
