@@ -16,7 +16,7 @@ export type Answered = Answer & { readonly lines: number };
 
 export type Receiver = Awaited<ReturnType<typeof startReceiver>>;
 
-export type Launched = { readonly child: ChildProcess; out: string; err: string };
+type Launched = { readonly child: ChildProcess; out: string; err: string };
 
 type Launch = {
   readonly bundle: string;

@@ -77,7 +77,7 @@ export async function receiver({ bound, limit, hooks: declared = hooks, ...chang
   };
 }
 
-export function spooledIn(spool: string): [string, Spooled][] {
+function spooledIn(spool: string): [string, Spooled][] {
   mkdirSync(spool, { recursive: true });
   return readdirSync(spool, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

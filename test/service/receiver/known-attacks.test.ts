@@ -49,11 +49,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["pollution of prototypes", meaning, "names of prototypes"],
   ["a command in a branch's name", meaning, "a command as its name"],
   ["Gitea's and Forgejo's delivery taken for GitHub's", meaning, "%s: a push is recognised, has its commits"],
-  [
-    "one hook of several of a repository",
-    "test/hosts/suite/deliveries.test.ts",
-    "a push of %s is accepted for its hook alone",
-  ],
+  ["one of a repository's hooks", "test/hosts/suite/deliveries.test.ts", "a push of %s is accepted for its hook alone"],
   // The source.
   ["a source outside the ranges, by its own address", proxy, "a source outside the hook's ranges"],
   ["a source after an allowed one", "test/hosts/suite/matrix.test.ts", "a denied source gets in after an allowed one"],

@@ -4,7 +4,7 @@ import { STATUS_CODES } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Delivery, delivery, pushPayload, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
-import { chunk, chunkedHead, head, limits, type Running, receiver } from "./harness.ts";
+import { head, limits, type Running, receiver } from "./harness.ts";
 
 let running: Running;
 beforeAll(async () => {
@@ -119,16 +119,6 @@ describe("the receiver rejects and does not spool", () => {
   ])("two signature headers %s: 401", async (_, both) => {
     const answer = await running.raw(head(unsigned(), ...both), body);
     expect([answer.status, running.spooled()]).toEqual([401, []]);
-  });
-
-  test("a body over the limit: 413, which the journal has with the limit", async () => {
-    const large = Buffer.alloc(limits.bodyBytes + 1, " ");
-    expect((await running.send(delivery({ body: large }))).status).toBe(413);
-    expect((await running.raw(chunkedHead({ body: large }), chunk(large))).status).toBe(413);
-    expect(running.journal.slice(-2).map(({ reason }) => reason)).toEqual([
-      "65537 bytes are declared, 65536 allowed",
-      "the body is larger than 65536 bytes",
-    ]);
   });
 
   test("and no line of the journal holds a secret, a signature or a body", () => {

@@ -1,17 +1,17 @@
 /** The receiver with bodies of 5 MB, in the memory that its unit has. */
 import { EventEmitter } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
 import { readBody } from "../../../service/receiver/body.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { example, secrets } from "../../fixtures.ts";
 import { bundled, type Rewrite } from "../bundles.ts";
+import { folder, onFolder } from "../own-folder.ts";
 import { type Receiver, startReceiver } from "../receiver-process.ts";
 
 /** MemoryMax= of the receiver's unit with a body of 5 MiB: 352. */
@@ -44,12 +44,14 @@ function hostileBodies(bytes: number): Record<string, Buffer> {
 }
 
 describe("with signed bodies of 5 MB", () => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-shallow-"));
+  onFolder();
   const whole: Rewrite = (file, text) =>
     file === "git-hosts/shallow-json.ts" ? "export const parseShallow = (body) => JSON.parse(body.toString());" : text;
-  const bundles = { without: join(folder, "without.cjs"), with: join(folder, "with.cjs") };
-  beforeAll(() => Promise.all([bundled("receiver", bundles.with), bundled("receiver", bundles.without, whole)]));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  async function started(rewrite?: Rewrite): Promise<Receiver> {
+    const bundle = join(folder, "receiver.cjs");
+    await bundled("receiver", bundle, rewrite);
+    return startReceiver(bundle, example);
+  }
 
   const peakMiB = ({ pid }: Receiver) =>
     Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
@@ -64,7 +66,7 @@ describe("with signed bodies of 5 MB", () => {
     "%s: the receiver stays at half its memory, and delays another hook's delivery by less than 3 s of work",
     { timeout: 120_000 },
     async (_, body) => {
-      const receiver = await startReceiver(bundles.with, example);
+      const receiver = await started();
       const bad = [0, 1].map(() => receiver.deliver(delivery({ body })));
       await new Promise((resolve) => setTimeout(resolve, 5));
       const began = worked(receiver);
@@ -80,7 +82,7 @@ describe("with signed bodies of 5 MB", () => {
   test("nested brackets would take more than the receiver's MemoryMax with JSON.parse of the whole body", {
     timeout: 180_000,
   }, async () => {
-    const receiver = await startReceiver(bundles.without, example);
+    const receiver = await started(whole);
     const body = hostileBodies(5 << 20)["nested brackets"]!;
     // On a busy computer a delivery may end in a time-out, and the two need not be parsed one right after the other, so
     // that V8 collects what the first took: an attacker would send more.

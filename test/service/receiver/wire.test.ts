@@ -31,6 +31,8 @@ test("the receiver accepts a body of exactly bodyBytes, and rejects one more byt
   expect(await sent(larger)).toEqual([413, 413]);
   const ofItsBeginning = sign(larger.subarray(0, limits.bodyBytes), secrets.site.current);
   expect(await sent(larger, ofItsBeginning)).toEqual([413, 413]);
+  const reasons = ["65537 bytes are declared, 65536 allowed", "the body is larger than 65536 bytes"];
+  expect(running.journal.slice(-2).map(({ reason }) => reason)).toEqual(reasons);
   expect(running.spooled()).toHaveLength(2);
 });
 
@@ -130,11 +132,7 @@ describe("the receiver answers what Node's parser rejects with X-Served-By and a
     ["TLS", 400, Buffer.from("16030100c8010000c40303", "hex")],
     ["headers over 8 KiB", 431, head(delivery(), `x-large: ${"x".repeat(9 << 10)}`)],
     ["a length and chunks, as in request smuggling", 400, head(delivery(), "transfer-encoding: chunked")],
-    ["two lengths", 400, head(delivery(), "content-length: 3")],
-    ["a length with a sign", 400, head(delivery({ headers: { "content-length": "+5" } }))],
     ["a bare line feed in a header", 400, head(delivery(), "x: y\nz: w").replaceAll("\r\n", "\n")],
-    ["a space before a colon", 400, head(delivery()).replace("content-type:", "content-type :")],
-    ["an obsolete folded line", 400, head(delivery(), "x: y\r\n z")],
     ["a control of a terminal", 400, head(delivery({ headers: { "content-type": "a\u001b[2J" } }))],
     ["CONNECT", 405, "CONNECT hooks.example.org:443 HTTP/1.1\r\nhost: hooks.example.org\r\n\r\n"],
     ["HTTP/2's preface", 400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
