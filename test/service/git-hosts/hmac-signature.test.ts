@@ -48,10 +48,6 @@ describe("a well-formed signature is rejected", () => {
     ["by the empty secret", by("")],
   ])("%s", (_, value) => expect([fault(value), verify(secret, body, value)]).toEqual([undefined, false]));
 
-  test("where one bit of the body was altered, or all of it is gone", () => {
-    for (const other of ["Hello, World ", ""]) expect(verify(secret, Buffer.from(other), signature)).toBe(false);
-  });
-
   test("where the hook's own secret is empty, with which every sender can sign", () => {
     expect(verify("", body, by(""))).toBe(false);
   });
