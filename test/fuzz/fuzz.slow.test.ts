@@ -1,18 +1,13 @@
 /** A short run of `npm run fuzz`, and runs against a receiver without a protection, which must find it. */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { gitHostNames } from "../../service/git-hosts/index.ts";
 import { bundled, hollowSignature, type Rewrite, replaced } from "../service/bundles.ts";
+import { folder, onFolder } from "../service/own-folder.ts";
 import { generator } from "./requests.ts";
 import { fuzzBundle } from "./run.ts";
 
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-fuzz-"));
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+onFolder();
 
 async function fuzz(count: number, rewrite?: Rewrite) {
   const bundle = join(folder, "receiver.cjs");

@@ -33,18 +33,14 @@ test("one byte less is not enough where the answer does not end", async () => {
   await expect(ask(0.2)).rejects.toThrow("no answer within 0.2 s");
 });
 
+const late = "no answer within 0.3 s";
 const noAnswer = "the server closed the connection without an answer";
 test.each([
   ["another protocol", "101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n", noAnswer],
   ["half of its first line", "20", "socket hang up"],
   ["half of a body", "200 OK\r\ncontent-length: 9\r\n\r\nhalf", "aborted"],
-  ["interim answers alone", "103 Early Hints\r\n\r\n", "no answer within 0.3 s", true],
-  [
-    "a trailer without an end",
-    "200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: b\r\n",
-    "no answer within 0.3 s",
-    true,
-  ],
+  ["interim answers alone", "103 Early Hints\r\n\r\n", late, true],
+  ["a trailer without an end", "200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\na: b\r\n", late, true],
 ])("each end of a request ends it: of %s", { timeout: 10_000 }, async (_, text, says, isOpen = false) => {
   answer = ({ socket }) => {
     socket!.write(`HTTP/1.1 ${text}`);
