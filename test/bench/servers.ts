@@ -1,16 +1,7 @@
 /** The servers of the comparison: the receiver's own bundle, and its peers. Each runs on the first core. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -225,7 +216,6 @@ export async function start(peer: Peer, node: string, bundles: Bundles): Promise
     stop: async () => {
       child.kill("SIGKILL");
       await exited;
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

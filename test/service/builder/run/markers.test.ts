@@ -194,11 +194,8 @@ describe("a run", () => {
     site.tick();
     site.rollback(releases(places)[0]!);
     const { last, failing } = await site.work();
-    expect(site.journal.map(({ result, trigger }) => [result, trigger.length])).toEqual([
-      ["rolled back", 1],
-      ["nothing", 1],
-      ["failed", 0],
-    ]);
+    const runs = site.journal.map(({ result, trigger }) => `${result}: ${trigger.length}`);
+    expect(runs).toEqual(["rolled back: 1", "nothing: 1", "failed: 0"]);
     expect(last.reason).toBe(`${places.spool} is missing. Run systemd-tmpfiles --create, which makes it. And 1 more.`);
     expect(failing).toMatchObject({ attempts: 1 });
   });
