@@ -166,4 +166,10 @@ describe("submodules", () => {
       /^a submodule: themes\/t lacks the commit .* \(git: fatal: .*not our ref 2{40}\)/,
     );
   });
+
+  test("the reason names an address where no repository is, and how to do without submodules", async () => {
+    await expect(checkedOut(using(host.url("unknown")))).rejects.toThrow(
+      /^a submodule: https:\/\/localhost:\d+\/unknown\.git is not there\. .* Without submodules: .*submodules: false\.$/,
+    );
+  });
 });
