@@ -3,16 +3,12 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { graphqlRoutes } from "./graphql.ts";
 import type { Call } from "./refusal.ts";
 import { record, securityLog } from "./security-log.ts";
-import { emptyZone, zoneFromDeclarations } from "./zone.ts";
+import { declaredZone, emptyZone } from "./zone.ts";
 
 const rules = [{ ref: "rest", action: "block", expression: "ssl", description: "nothing else" }];
-const inputs = { kind: "zone", phase: "http_request_firewall_custom", rules };
-const ruleset = { type: "cloudflare:index/ruleset:Ruleset", name: "custom", inputs };
-const zone = zoneFromDeclarations([ruleset], emptyZone("example.org", "free"));
-beforeEach(() => {
-  zone.plan = "free";
-  securityLog(zone).length = 0;
-});
+const zone = declaredZone(emptyZone("example.org", "free"), { http_request_firewall_custom: rules }, []);
+
+beforeEach(() => void securityLog(zone).splice(0));
 
 const hour = 3_600_000;
 const ago = (hours: number): string => new Date(Date.now() - hours * hour).toISOString();
@@ -46,10 +42,8 @@ test.each<[string, RegExp, object, query?: string]>([
 ])("%s is rejected", async (_, says, change, as) => {
   const { status, raw } = await ask(change, as);
   expect(status).toBe(says.source.includes("authorized") ? 403 : 400);
-  expect(raw).toMatchObject({
-    data: null,
-    errors: [{ message: expect.stringMatching(says), path: ["viewer", "zones"] }],
-  });
+  const errors = [{ message: expect.stringMatching(says), path: ["viewer", "zones"] }];
+  expect(raw).toMatchObject({ data: null, errors });
 });
 
 describe("the data plane records", () => {
@@ -57,10 +51,8 @@ describe("the data plane records", () => {
   const seen = async () => (await ask({ from: ago(20), to: ago(-1) })).raw;
   test("each event under the ray without the data centre, a rule's with its id, the newest first", async () => {
     record(zone, `${"b".repeat(16)}-TST`, [rest]);
-    record(zone, `${"a".repeat(16)}-TST`, [
-      rest,
-      { source: "sbfm", ref: "sbfm_definitely_automated", action: "block" },
-    ]);
+    const bots = { source: "sbfm", ref: "sbfm_definitely_automated", action: "block" } as const;
+    record(zone, `${"a".repeat(16)}-TST`, [rest, bots]);
     const { id } = zone.rulesets[0]!.rules[0]!;
     const firewallEventsAdaptive = [
       { source: "botManagement", ruleId: "sbfm_definitely_automated", description: "" },

@@ -45,10 +45,10 @@ function compiledOnce(source: string): Expression {
 }
 
 type Refusal = { readonly event: SecurityEvent; readonly answer: Answer };
-const refuse = (source: Source, ref: string, action: string, answer: Answer): Refusal => ({
-  event: { source, ref, action },
-  answer,
+const refuse = (source: Source, ref: string, action: string, answer = answerOf(action)): Refusal => ({
+  ...{ event: { source, ref, action }, answer },
 });
+const answerOf = (action: string): Answer => (action === "block" ? blocked : challenge);
 
 /** Throws ExpressionError when a rule's expression could never have been accepted. */
 export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
@@ -74,9 +74,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   /** Top to bottom. */
   const customRules = (): Refusal | undefined => {
     for (const { action, ref, action_parameters: parameters, logging } of matching("http_request_firewall_custom")) {
-      if (action === "block" || !["skip", "log"].includes(action)) {
-        return refuse("firewallCustom", ref, action, action === "block" ? blocked : challenge);
-      }
+      if (!["skip", "log"].includes(action)) return refuse("firewallCustom", ref, action);
       if (logging?.enabled !== false) events.push({ source: "firewallCustom", ref, action });
       skipped.push(...(parameters?.phases ?? []), ...(parameters?.products ?? []));
       if (parameters?.ruleset === "current") return undefined;
@@ -85,21 +83,22 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   };
 
   const rateRules = (): Refusal | undefined => {
-    for (const { ref, action, ratelimit } of matching("http_ratelimit"))
-      if ((request.counted?.(ref) ?? 0) > ratelimit!.requests_per_period)
-        return refuse("rateLimit", ref, action, coded(429, 1015));
-    return undefined;
+    const isOver = ({ ref, ratelimit }: Rule) => (request.counted?.(ref) ?? 0) > ratelimit!.requests_per_period;
+    const over = matching("http_ratelimit").find(isOver);
+    return over && refuse("rateLimit", over.ref, over.action, coded(429, 1015));
   };
+
+  const managedRules = () => request.attackLike && refuse("firewallManaged", "managed_free", "block");
 
   const bots = zone.bot_management;
   /** Pro and up, without the add-on. */
-  const superBotFight = (): Refusal | undefined => {
+  const superBotFight = (): Refusal | false => {
     const field = "sbfm_definitely_automated";
     const action = String(bots[field]);
-    if (zone.plan === "free" || zone.plan === "enterprise-bots" || !isAutomated(request) || action === "allow")
-      return undefined;
-    return refuse("sbfm", field, action, action === "block" ? blocked : challenge);
+    const isSold = !["free", "enterprise-bots"].includes(zone.plan);
+    return isSold && isAutomated(request) && action !== "allow" && refuse("sbfm", field, action);
   };
+  const botFights = zone.plan === "free" && bots.fight_mode === true && isAutomated(request);
 
   const access = accessRule(zone, request);
   const isAllowed = access?.mode === "whitelist";
@@ -107,39 +106,29 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
     refuse("ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
   /** Of a phase or a product, unless a rule skips it. */
   const unless = (name: string, run: () => Refusal | false | undefined) =>
-    (!isAllowed && !skipped.includes(name) && run()) || undefined;
+    !isAllowed && !skipped.includes(name) && run();
 
   const userAgent = headerValues(request, "user-agent")[0] ?? "";
   const path = normalisedPath(request.target.split("?")[0] ?? "");
   const lockdown = zone.lockdowns.find(({ prefix }) => `${host}${path}`.startsWith(prefix));
   const isLockedOut = lockdown !== undefined && !lockdown.addresses.some((each) => within(each, request.source));
-  const level = String(settings.security_level);
+  const isOdd = settings.browser_check === "on" && oddUserAgent(userAgent);
+  const isUnderAttack = settings.security_level === "under_attack";
+  const isUnwanted = zone.user_agent_blocks.includes(userAgent);
 
   const refusal =
-    (records.length === 0 ? refuse("dns", "no proxied record", "block", coded(409, 1001)) : undefined) ??
-    (access !== undefined && !isAllowed ? refuseByAccess(access) : undefined) ??
-    unless("", customRules) ??
-    unless("http_ratelimit", rateRules) ??
-    unless(
-      "http_request_firewall_managed",
-      () => request.attackLike && refuse("firewallManaged", "managed_free", "block", blocked),
-    ) ??
-    unless("http_request_sbfm", superBotFight) ??
-    (zone.plan === "free" && bots.fight_mode === true && isAutomated(request)
-      ? refuse("botFight", "bot_fight_mode", "managed_challenge", challenge)
-      : undefined) ??
-    unless("zoneLockdown", () => isLockedOut && refuse("zoneLockdown", "lockdown", "block", coded(403, 1106))) ??
-    unless("uaBlock", () => zone.user_agent_blocks.includes(userAgent) && refuse("uaBlock", "ua", "block", blocked)) ??
-    unless(
-      "bic",
-      () =>
-        settings.browser_check === "on" && oddUserAgent(userAgent) && refuse("bic", "bic", "block", coded(403, 1010)),
-    ) ??
-    unless(
-      "securityLevel",
-      () => level === "under_attack" && refuse("securityLevel", level, "managed_challenge", challenge),
-    );
-  if (refusal === undefined) return { action: "forward", origin, events };
+    (records.length === 0 && refuse("dns", "no proxied record", "block", coded(409, 1001))) ||
+    (access !== undefined && !isAllowed && refuseByAccess(access)) ||
+    unless("", customRules) ||
+    unless("http_ratelimit", rateRules) ||
+    unless("http_request_firewall_managed", managedRules) ||
+    unless("http_request_sbfm", superBotFight) ||
+    (botFights && refuse("botFight", "bot_fight_mode", "managed_challenge")) ||
+    unless("zoneLockdown", () => isLockedOut && refuse("zoneLockdown", "lockdown", "block", coded(403, 1106))) ||
+    unless("uaBlock", () => isUnwanted && refuse("uaBlock", "ua", "block")) ||
+    unless("bic", () => isOdd && refuse("bic", "bic", "block", coded(403, 1010))) ||
+    unless("securityLevel", () => isUnderAttack && refuse("securityLevel", "under_attack", "managed_challenge"));
+  if (!refusal) return { action: "forward", origin, events };
   const { event, answer } = refusal;
   const action = event.action === "block" ? "block" : "challenge";
   return { action, decidedBy: event, answer, origin, events: [...events, event] };

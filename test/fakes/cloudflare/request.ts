@@ -43,9 +43,6 @@ export function normalisedPath(path: string): string {
       const character = String.fromCharCode(Number.parseInt(hex, 16));
       return /[A-Za-z0-9._~-]/.test(character) ? character : encoded.toUpperCase();
     })
-    .replace(/[^\x21-\x7e]/g, (character) =>
-      [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase()}`).join(""),
-    )
     .replace(/[\\/]+/g, "/");
   const kept: string[] = [];
   const segments = decoded.split("/").slice(1);
@@ -59,15 +56,7 @@ export function normalisedPath(path: string): string {
 }
 
 /** The types the language knows; `Array<…>` is indexed by a number or `[*]`, `Map<…>` by a string. */
-export type Type =
-  | "Bool"
-  | "Int"
-  | "Bytes"
-  | "Ip"
-  | "Array<Bytes>"
-  | "Array<Bool>"
-  | "Array<Int>"
-  | "Map<Array<Bytes>>";
+export type Type = "Bool" | "Int" | "Bytes" | "Ip" | `Array<${"Bool" | "Int" | "Bytes"}>` | "Map<Array<Bytes>>";
 export type Value = boolean | number | string | readonly Value[] | ReadonlyMap<string, Value>;
 
 export type Field = {

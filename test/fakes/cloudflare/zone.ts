@@ -18,7 +18,6 @@ export type Rule = {
     ruleset?: string;
     phases?: string[];
     products?: string[];
-    response?: { status_code: number; content: string; content_type: string };
     origin?: { port?: number };
     ssl?: string;
     bic?: boolean;
@@ -26,12 +25,7 @@ export type Rule = {
     [other: string]: unknown;
   };
   logging?: { enabled: boolean };
-  ratelimit?: {
-    characteristics: string[];
-    period: number;
-    requests_per_period: number;
-    mitigation_timeout: number;
-  };
+  ratelimit?: { characteristics: string[]; period: number; requests_per_period: number; mitigation_timeout: number };
   last_updated: string;
 };
 
@@ -50,12 +44,7 @@ export type DnsRecord = { id: string; name: string; type: string; content: strin
   [other: string]: unknown;
 };
 
-export type AccessRule = {
-  id: string;
-  mode: string;
-  configuration: { target: string; value: string };
-  notes: string;
-};
+export type AccessRule = { id: string; mode: string; configuration: { target: string; value: string }; notes: string };
 
 /** A client certificate that Cloudflare may present; the key never leaves the fake. */
 export type ClientCertificate = { id: string; certificate: string; private_key: string; [other: string]: unknown };
@@ -164,4 +153,19 @@ export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneS
       certificates.push({ ...declared, id } as ClientCertificate);
   }
   return zone;
+}
+
+/** `base` with these rules by phase, and these records, as the program declares both. */
+export function declaredZone(
+  base: ZoneState,
+  rules: Readonly<Record<string, readonly object[]>>,
+  records: readonly Declared["inputs"][],
+): ZoneState {
+  const rulesets = Object.entries(rules).map(([phase, rules]) => ({
+    ...{ type: "cloudflare:index/ruleset:Ruleset", name: phase },
+    inputs: { kind: "zone", name: "default", phase, rules },
+  }));
+  const type = "cloudflare:index/dnsRecord:DnsRecord";
+  const declared = records.map((inputs) => ({ type, name: `${inputs.name} ${inputs.type} ${inputs.content}`, inputs }));
+  return zoneFromDeclarations([...rulesets, ...declared], base);
 }

@@ -8,11 +8,11 @@ import type { Edge, Settings } from "../../../infra/config/settings.ts";
 import { botSettings } from "../../../infra/edge/bots.ts";
 import { records } from "../../../infra/edge/dns.ts";
 import { edgeFaults, rulesOf } from "../../../infra/edge/zone/fits.ts";
-import { merged, type PhaseName, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
+import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { checkRule, quota } from "../../fakes/cloudflare/entitlements.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
 import { type EdgeRequest, isAutomated } from "../../fakes/cloudflare/request.ts";
-import { type Declared, emptyZone, type ZoneState, zoneFromDeclarations } from "../../fakes/cloudflare/zone.ts";
+import { declaredZone, emptyZone, toApi, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { everyGitHost, otherHostname, type Row, requests } from "./requests.ts";
 
 type PlanRow = {
@@ -105,11 +105,6 @@ function foreign({ edge: { plan } }: PlanRow, { on }: Column): Rule[] {
   return [{ ...zoneRule, ref: "zone_custom", action: "managed_challenge", expression }];
 }
 
-const ruleset = (phase: string, rules: readonly object[]): Declared => ({
-  ...{ type: "cloudflare:index/ruleset:Ruleset", name: phase },
-  inputs: { kind: "zone", name: "default", phase, rules },
-});
-
 const settingsOf = ({ edge }: PlanRow): Settings => ({ ...everyGitHost, edge });
 
 function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
@@ -129,24 +124,15 @@ function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
   if (on.includes("ua")) base.user_agent_blocks = requests.flatMap(({ request }) => agentOf(request.headers));
   base.dns_records.push({ id: "www", name: otherHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 });
 
+  if (without !== "bots") Object.assign(base.bot_management, toApi(botSettings(plan.edge)));
   const declaredRules = rulesOf(settings);
-  const sets = phaseNames.map((name: PhaseName) => {
-    const rules = merged(name, declaredRules[name], name === "custom" ? foreign(plan, column) : []);
-    return ruleset(
-      phases[name].phase,
-      rules.filter(({ ref }) => ref !== without),
-    );
-  });
-  if (on.includes("rate")) sets.push(ruleset("http_ratelimit", [rateRule]));
-  const wantedBots = without === "bots" ? undefined : botSettings(plan.edge);
-  const resources: Declared[] = [
-    ...sets,
-    ...(wantedBots ? [{ type: "cloudflare:index/botManagement:BotManagement", name: "bots", inputs: wantedBots }] : []),
-    ...(without === "records" ? [] : records(settings)).map((inputs) => ({
-      ...{ type: "cloudflare:index/dnsRecord:DnsRecord", name: `${inputs.name} ${inputs.type}`, inputs },
-    })),
-  ];
-  return zoneFromDeclarations(resources, base);
+  const rules: Record<string, Rule[]> = {};
+  for (const name of phaseNames) {
+    const all = merged(name, declaredRules[name], name === "custom" ? foreign(plan, column) : []);
+    rules[phases[name].phase] = all.filter(({ ref }) => ref !== without);
+  }
+  const rates = on.includes("rate") && { http_ratelimit: [rateRule] };
+  return declaredZone(base, { ...rules, ...rates }, without === "records" ? [] : records(settings));
 }
 /** A rate rule that every plan accepts: it counts the path by address. */
 const rateRule = {

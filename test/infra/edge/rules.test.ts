@@ -12,7 +12,7 @@ import { networks } from "../../../infra/networks.ts";
 import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
-import { emptyZone, type ZoneState, zoneFromDeclarations } from "../../fakes/cloudflare/zone.ts";
+import { declaredZone, emptyZone, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
 
 const hookOf = (gitHost: GitHostName, name: string, sources: readonly string[]) => ({
@@ -39,18 +39,9 @@ const everything: Settings = {
 };
 
 const declared = (settings: Settings, changed: Partial<Record<string, readonly Rule[]>> = {}): ZoneState => {
-  const rules = rulesOf(settings);
-  const rulesets = phaseNames.map((name) => ({
-    type: "cloudflare:index/ruleset:Ruleset",
-    name,
-    inputs: { kind: "zone", name: "default", phase: phases[name].phase, rules: changed[name] ?? rules[name] },
-  }));
-  const dns = records(settings).map((inputs) => ({
-    type: "cloudflare:index/dnsRecord:DnsRecord",
-    name: `${inputs.name} ${inputs.type}`,
-    inputs,
-  }));
-  return zoneFromDeclarations([...rulesets, ...dns], emptyZone("example.org", settings.edge.plan));
+  const all = { ...rulesOf(settings), ...changed };
+  const rules = Object.fromEntries(phaseNames.map((name) => [phases[name].phase, all[name]]));
+  return declaredZone(emptyZone("example.org", settings.edge.plan), rules, records(settings));
 };
 
 const delivery: EdgeRequest = {
@@ -136,6 +127,23 @@ describe("a request that the delivery rule rejects, and that passes without the 
     const request = { target: "/webhook/docs" };
     expect(outcome(declared(example), request)).toBe("pushgate_rest");
     expect(outcome(declared(example), { ...request, source: "198.51.100.3" })).toBe("forward");
+  });
+});
+
+describe("the delivery rule", () => {
+  const [skip, rest] = customRules(example) as [Rule, Rule];
+  const { ruleset: _, ...lists } = skip.actionParameters as Readonly<Record<string, unknown>>;
+  test.each<[string, Rule[]]>([
+    ["below the rule that blocks", [rest, skip]],
+    ["without ruleset: current, as the next rule then runs", [{ ...skip, actionParameters: lists }, rest]],
+    ["that is off", [{ ...skip, enabled: false }, rest]],
+  ])("%s lets no delivery through", (_, custom) => {
+    expect(outcome(declared(example, { custom }), {})).toBe("pushgate_rest");
+  });
+  test("is in Security Events only if it is logged, and a rule that logs stops nothing", () => {
+    const events = (...custom: Rule[]) => decide(declared(example, { custom }), delivery).events.map(({ ref }) => ref);
+    expect(events({ ...rest, ref: "log", action: "log", expression: "true" }, skip, rest)).toEqual(["log", skip.ref]);
+    expect(events({ ...skip, logging: { enabled: false } }, rest)).toEqual([]);
   });
 });
 
