@@ -3,7 +3,7 @@
  * what the program declares, and ignores what the API fills in.
  */
 import { ApiError } from "./cloudflare-api.ts";
-import { type Props, type Refusal, type Resource, unknown } from "./provider.ts";
+import { misfits, type Props, type Resource, unknown } from "./provider.ts";
 
 export type Kind = {
   readonly required: readonly string[];
@@ -20,8 +20,8 @@ export type Kind = {
   readonly writeOnly?: readonly string[];
   /** The id for `pulumi import`, with named groups: "zones/<zone>/<ruleset>". */
   readonly importId: RegExp;
-  /** The resource's id, from its outputs. */
-  id(outputs: Props): string;
+  /** The resource's id, from its outputs, where it is not their `id`. */
+  id?(outputs: Props): string;
   create(inputs: Props): Promise<Props>;
   read(id: string, known: Props): Promise<Props>;
   update?(id: string, inputs: Props): Promise<Props>;
@@ -88,16 +88,10 @@ export function resource(kind: Kind): Resource {
   const recomputed = (kind.computed ?? []).filter((key) => !kind.steady?.includes(key));
   /** Of these inputs: the outputs that an update computes anew. */
   const anew = (inputs: Props) => recomputed.filter((key) => !(key in { ...kind.defaults, ...inputs }));
+  const idOf = (outputs: Props): string => kind.id?.(outputs) ?? String(outputs.id);
   const outputsOf = (inputs: Props, answer: Props): Props => ({ ...inputs, ...withoutNull(answer) });
   return {
-    check: (inputs) => [
-      ...kind.required
-        .filter((key) => inputs[key] === undefined || inputs[key] === null)
-        .map((property): Refusal => ({ property, reason: `Missing required property '${property}'` })),
-      ...Object.keys(inputs)
-        .filter((key) => !inputKeys.includes(key))
-        .map((property): Refusal => ({ property, reason: `an unexpected argument: ${property}` })),
-    ],
+    check: (inputs) => misfits(inputs, kind.required, kind.optional),
     diff(old, given) {
       const inputs = { ...kind.defaults, ...given };
       // An input that the API does not fill in is compared although the program leaves it out.
@@ -113,7 +107,7 @@ export function resource(kind: Kind): Resource {
     async create(inputs, { preview }) {
       if (!preview) {
         const outputs = outputsOf(inputs, await kind.create({ ...kind.defaults, ...inputs }));
-        return { id: kind.id(outputs), outputs };
+        return { id: idOf(outputs), outputs };
       }
       const computed = Object.fromEntries((kind.computed ?? []).map((key) => [key, unknown]));
       return { id: "", outputs: { ...computed, ...inputs } };
@@ -129,7 +123,7 @@ export function resource(kind: Kind): Resource {
         const outputs = { ...pick(parts as Props, ["zoneId"]), ...withoutNull(answer), ...kept } as Props;
         const given = Object.keys(old.inputs).length > 0 ? old.inputs : pick(outputs, inputKeys);
         const inputs = shapedAs(given, pick(outputs, Object.keys(given))) as Props;
-        return { id: kind.id({ ...outputs, id: outputs.id ?? key }), inputs, outputs };
+        return { id: idOf({ ...outputs, id: outputs.id ?? key }), inputs, outputs };
       } catch (error) {
         if (error instanceof ApiError && error.status === 404) return undefined;
         throw error;

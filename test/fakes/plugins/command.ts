@@ -6,7 +6,7 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
-import { type Context, type Props, type Resource, serveProvider, unknown } from "./provider.ts";
+import { type Context, misfits, type Props, type Resource, serveProvider, unknown } from "./provider.ts";
 
 type Inputs = {
   readonly interpreter: readonly string[];
@@ -65,14 +65,7 @@ async function run(inputs: Props, { log, urn }: Context): Promise<Props> {
 const allowed = ["interpreter", "create", "stdin", "logging", "addPreviousOutputInEnv"];
 
 const Command: Resource = {
-  check: (inputs) => [
-    ...Object.keys(inputs)
-      .filter((property) => !allowed.includes(property))
-      .map((property) => ({ property, reason: `the fake plugin does not know the property ${property}` })),
-    ...allowed
-      .filter((property) => inputs[property] === undefined)
-      .map((property) => ({ property, reason: `the fake plugin needs the property ${property}` })),
-  ],
+  check: (inputs) => misfits(inputs, allowed),
   diff(old, inputs) {
     const changed = allowed.filter((key) => !isDeepStrictEqual(old.inputs[key], inputs[key]));
     return { changed, replaces: [] };

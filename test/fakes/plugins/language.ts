@@ -20,10 +20,7 @@ export function serveLanguage(run: (request: RunRequest, engine: string) => Prom
     getRequiredPackages: answering(() => new languageMessages.GetRequiredPackagesResponse()),
     run: answering(async (request: RunRequest) => {
       const { bail, error } = await run(request, engine().address);
-      const response = new languageMessages.RunResponse();
-      if (bail) response.setBail(true);
-      if (error !== undefined) response.setError(error);
-      return response;
+      return new languageMessages.RunResponse().setBail(bail === true).setError(error ?? "");
     }),
   };
   return serve(languageService.LanguageRuntimeService as never, handlers as never);

@@ -31,7 +31,7 @@ export type Resource = {
   create(inputs: Props, context: Context): Promise<{ id: string; outputs: Props }>;
   /** Returns the live object; undefined if it does not exist. Absent if the real provider cannot read. */
   read?(id: string, old: { inputs: Props; outputs: Props }): Promise<Live | undefined>;
-  update?(id: string, old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Promise<Props>;
+  update(id: string, old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Promise<Props>;
   delete(id: string, outputs: Props, context: Context): Promise<void>;
 };
 
@@ -64,20 +64,22 @@ const packed = (props: Props) =>
   struct.Struct.fromJavaScript(JSON.parse(JSON.stringify(props)));
 
 const refusals = (list: readonly Refusal[]) =>
-  list.map(({ property, reason }) => {
-    const failure = new messages.CheckFailure();
-    failure.setProperty(property);
-    failure.setReason(reason);
-    return failure;
-  });
+  list.map(({ property, reason }) => new messages.CheckFailure().setProperty(property).setReason(reason));
+
+/** What is missing of the required inputs, and what is neither required nor optional. */
+export function misfits(inputs: Props, required: readonly string[], optional: readonly string[] = []): Refusal[] {
+  const missing = required.filter((name) => inputs[name] === undefined || inputs[name] === null);
+  const strange = Object.keys(inputs).filter((name) => ![...required, ...optional].includes(name));
+  return [
+    ...missing.map((property) => ({ property, reason: `Missing required property '${property}'` })),
+    ...strange.map((property) => ({ property, reason: `an unexpected argument: ${property}` })),
+  ];
+}
 
 /** Serves a provider until the engine, or the test, ends the process. Returns the port. */
 export async function serveProvider(provider: Provider): Promise<number> {
   const engine = perConnection<{ log?: Log }>(() => ({}));
-  const log = (): Log => {
-    engine().log ??= engineLog(engineAddress());
-    return engine().log!;
-  };
+  const log = (): Log => (engine().log ??= engineLog(engineAddress()));
   const resource = (token: string): Resource => {
     const found = provider.resources[token];
     if (!found) throw new Error(`the fake plugin has no resource ${token}. Add it in test/fakes/plugins.`);
@@ -85,10 +87,7 @@ export async function serveProvider(provider: Provider): Promise<number> {
   };
   /** `urn:pulumi:stack::project::parent$type::name` */
   const context = (urn: string, preview: boolean): Context => ({
-    preview,
-    urn,
-    name: urn.split("::").slice(3).join("::"),
-    log: log(),
+    ...{ preview, urn, name: urn.split("::").slice(3).join("::"), log: log() },
   });
   const typeOf = (urn: string): string => urn.split("::")[2]!.split("$").at(-1)!;
 
@@ -100,22 +99,14 @@ export async function serveProvider(provider: Provider): Promise<number> {
     // After the handshake with a plugin that the engine did not start. The request holds the same address.
     attach: answering(() => new empty.Empty()),
     getPluginInfo: pluginInfo(provider.version),
-    getSchema: answering(() => {
-      const response = new messages.GetSchemaResponse();
-      response.setSchema("{}");
-      return response;
-    }),
-    checkConfig: answering((request: InstanceType<typeof messages.CheckRequest>) => {
-      const response = new messages.CheckResponse();
-      response.setInputs(request.getNews());
-      return response;
-    }),
+    getSchema: answering(() => new messages.GetSchemaResponse().setSchema("{}")),
+    checkConfig: answering((request: InstanceType<typeof messages.CheckRequest>) =>
+      new messages.CheckResponse().setInputs(request.getNews()),
+    ),
     diffConfig: answering(() => new messages.DiffResponse()),
     configure: answering((request: InstanceType<typeof messages.ConfigureRequest>) => {
       provider.configure?.(plain(request.getArgs()));
-      const response = new messages.ConfigureResponse();
-      response.setSupportspreview(true);
-      return response;
+      return new messages.ConfigureResponse().setSupportspreview(true);
     }),
     // A real provider reports a failed function as an error of the stack, whatever the program does with it.
     invoke: answering(async (request: InstanceType<typeof messages.InvokeRequest>) => {
@@ -124,60 +115,42 @@ export async function serveProvider(provider: Provider): Promise<number> {
       throw new Error(message);
     }),
     check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
-      const response = new messages.CheckResponse();
-      response.setInputs(request.getNews());
-      response.setFailuresList(refusals(resource(typeOf(request.getUrn())).check(plain(request.getNews()))));
-      return response;
+      const found = resource(typeOf(request.getUrn())).check(plain(request.getNews()));
+      return new messages.CheckResponse().setInputs(request.getNews()).setFailuresList(refusals(found));
     }),
     diff: answering(async (request: InstanceType<typeof messages.DiffRequest>) => {
       const kind = resource(typeOf(request.getUrn()));
       const old = { inputs: plain(request.getOldInputs()), outputs: plain(request.getOlds()) };
       const found = await kind.diff(old, plain(request.getNews()), context(request.getUrn(), true));
-      const ignored = request.getIgnorechangesList();
-      const changed = found.changed.filter((key) => !ignored.includes(key));
+      const changed = found.changed.filter((key) => !request.getIgnorechangesList().includes(key));
       const { DIFF_NONE, DIFF_SOME } = messages.DiffResponse.DiffChanges;
-      const response = new messages.DiffResponse();
-      response.setChanges(changed.length > 0 ? DIFF_SOME : DIFF_NONE);
-      response.setDiffsList(changed.length > 0 ? [...changed, ...(found.computed ?? [])] : []);
-      response.setReplacesList(found.replaces.filter((key) => changed.includes(key)));
-      return response;
+      return new messages.DiffResponse()
+        .setChanges(changed.length > 0 ? DIFF_SOME : DIFF_NONE)
+        .setDiffsList(changed.length > 0 ? [...changed, ...(found.computed ?? [])] : [])
+        .setReplacesList(found.replaces.filter((key) => changed.includes(key)));
     }),
     create: answering(async (request: InstanceType<typeof messages.CreateRequest>) => {
       const kind = resource(typeOf(request.getUrn()));
       const inputs = plain(request.getProperties());
       const { id, outputs } = await kind.create(inputs, context(request.getUrn(), request.getPreview()));
-      const response = new messages.CreateResponse();
-      response.setId(id);
-      response.setProperties(packed(outputs));
-      return response;
+      return new messages.CreateResponse().setId(id).setProperties(packed(outputs));
     }),
     read: answering(async (request: InstanceType<typeof messages.ReadRequest>) => {
       const kind = resource(typeOf(request.getUrn()));
-      const response = new messages.ReadResponse();
-      if (!kind.read) {
-        // Without a read the state is returned, so a refresh finds no drift.
-        response.setId(request.getId());
-        response.setProperties(request.getProperties());
-        response.setInputs(request.getInputs());
-        return response;
-      }
+      const [id, response] = [request.getId(), new messages.ReadResponse()];
+      // Without a read the state is returned, so a refresh finds no drift.
+      if (!kind.read) return response.setId(id).setProperties(request.getProperties()).setInputs(request.getInputs());
       const old = { inputs: plain(request.getInputs()), outputs: plain(request.getProperties()) };
-      const live = await kind.read(request.getId(), old);
       // An empty id drops the resource from the state.
-      response.setId(live?.id ?? "");
-      response.setProperties(packed(live?.outputs ?? {}));
-      response.setInputs(packed(live?.inputs ?? {}));
-      return response;
+      const live = (await kind.read(id, old)) ?? { id: "", inputs: {}, outputs: {} };
+      return response.setId(live.id).setProperties(packed(live.outputs)).setInputs(packed(live.inputs));
     }),
     update: answering(async (request: InstanceType<typeof messages.UpdateRequest>) => {
       const kind = resource(typeOf(request.getUrn()));
-      if (!kind.update) throw new Error(`${typeOf(request.getUrn())} has no update: every change replaces it`);
       const old = { inputs: plain(request.getOldInputs()), outputs: plain(request.getOlds()) };
       const here = context(request.getUrn(), request.getPreview());
       const outputs = await kind.update(request.getId(), old, plain(request.getNews()), here);
-      const response = new messages.UpdateResponse();
-      response.setProperties(packed(outputs));
-      return response;
+      return new messages.UpdateResponse().setProperties(packed(outputs));
     }),
     delete: answering(async (request: InstanceType<typeof messages.DeleteRequest>) => {
       const here = context(request.getUrn(), false);

@@ -42,21 +42,12 @@ export function answering<Request, Response>(answer: Answer<Request, Response>) 
       .run(call.getPeer(), async () => answer(call.request))
       .then(
         (value) => done(null, value),
-        (error: unknown) =>
-          done({
-            code: grpc.status.UNKNOWN,
-            details: error instanceof Error ? error.message : String(error),
-          }),
+        (error: Error) => done({ code: grpc.status.UNKNOWN, details: error.message }),
       );
   };
 }
 
-export const pluginInfo = (version: string) =>
-  answering(() => {
-    const info = new pluginMessages.PluginInfo();
-    info.setVersion(version);
-    return info;
-  });
+export const pluginInfo = (version: string) => answering(() => new pluginMessages.PluginInfo().setVersion(version));
 
 /** Serves until the engine, or the test, ends the process. Returns the port. */
 export async function serve(
@@ -86,10 +77,8 @@ export function engineLog(address: string): Log {
   // One call after the other, because concurrent calls arrive in any order and would shuffle a script's lines.
   let last: Promise<void> = Promise.resolve();
   return (severity, message, urn = "") => {
-    const request = new engineMessages.LogRequest();
-    request.setSeverity(severities[severity.toUpperCase() as Uppercase<Severity>]);
-    request.setMessage(message);
-    request.setUrn(urn);
+    const level = severities[severity.toUpperCase() as Uppercase<Severity>];
+    const request = new engineMessages.LogRequest().setSeverity(level).setMessage(message).setUrn(urn);
     last = last.then(() => new Promise((resolve) => client.log(request, () => resolve())));
     return last;
   };
