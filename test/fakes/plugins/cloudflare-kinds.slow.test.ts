@@ -21,10 +21,12 @@ import type { Context, Props } from "./provider.ts";
 
 const decision = new URL("../../../docs/decisions/022-what-a-refresh-does-not-see.md", import.meta.url);
 const page = readFileSync(decision, "utf8");
-type Row = readonly [resource: string, property: string, refresh: string, instead: string];
-const rows = [...page.matchAll(/^\| (\w+) \| (\w+) \| (seen|restored|identity|ignored) \| ?(.*?) ?\|$/gm)].map(
-  ([, ...row]) => row as unknown as Row,
-);
+type Row = readonly [resource: string, property: string, refresh: string, instead?: string];
+const matches = (text: string, row: RegExp) => [...text.matchAll(row)].map(([, ...cells]) => cells as unknown as Row);
+const rows = matches(page, /^\| (\w+) \| (\w+) \| (seen|restored|identity|ignored) \| ?(.*?) ?\|$/gm);
+/** What the program does not declare. */
+const [, second = ""] = page.split("What the program does not declare");
+const undeclared = matches(second, /^\| (?!BotManagement)(\w+) \| ([^|]+) \| (not seen|seen)/gm);
 const kindOf = (type: string) => Object.entries(kinds).find(([token]) => token.endsWith(`:${type}`))![1];
 const hostname = "hooks.example.org";
 const csr = readFileSync(new URL("request.pem", import.meta.url), "utf8");
@@ -98,6 +100,7 @@ ${all.map((one, i) => `export const is${i}: Outputs<${type}> = ${JSON.stringify(
   expect(stdout).toBe("");
 });
 
+const ofOtherRules = "Ruleset rules[].logging of a rule that is no skip";
 /** The live object of each kind. */
 const live: Readonly<Record<string, (zone: ZoneState) => object>> = {
   AuthenticatedOriginPulls: (zone) => zone.origin_pulls.hostnames[0]!,
@@ -106,9 +109,8 @@ const live: Readonly<Record<string, (zone: ZoneState) => object>> = {
   DnsRecord: (zone) => zone.dns_records[0]!,
   OriginCaCertificate: (zone) => zone.origin_certificates[0]!,
   Ruleset: (zone) => zone.rulesets[0]!,
+  [ofOtherRules]: (zone) => zone.rulesets[0]!.rules.find(({ action }) => action !== "skip")!,
 };
-const ruleThat = (zone: ZoneState, skips: boolean) =>
-  zone.rulesets[0]!.rules.find(({ action }) => (action === "skip") === skips)!;
 
 /** A manual change of each property whose row says that it is seen or not. */
 const changes: Readonly<Record<string, object>> = {
@@ -128,6 +130,10 @@ const changes: Readonly<Record<string, object>> = {
   "Ruleset name": { name: "other" },
   "Ruleset description": { description: "other" },
   "Ruleset rules": { rules: [] },
+  "DnsRecord settings": { settings: { ipv4_only: true } },
+  "DnsRecord tags": { tags: ["a"] },
+  "DnsRecord comment": { comment: "manual" },
+  [ofOtherRules]: { logging: { enabled: true } },
 };
 
 test("every property that the program declares has one row", async () => {
@@ -144,76 +150,43 @@ test("every property that the program declares has one row", async () => {
 });
 
 describe("a manual change at Cloudflare", () => {
-  const judged = rows.filter(([, , refresh]) => ["seen", "restored"].includes(refresh));
-  test.each(judged)("of %s %s is %s by a refresh", async (type, property, refresh) => {
-    const change = (zone: ZoneState) => Object.assign(live[type]!(zone), changes[`${type} ${property}`]);
-    expect(await afterwards(type, change)).toEqual(refresh === "seen" ? [property] : []);
+  const judged = [...rows.filter(([, , refresh]) => ["seen", "restored"].includes(refresh)), ...undeclared].map(
+    ([type, property, refresh]) => ({ name: `${type} ${property}`, type, property, refresh }),
+  );
+  test.each(judged)("of $name is $refresh by a refresh", async ({ name, type, property, refresh }) => {
+    const change = (zone: ZoneState) => Object.assign((live[name] ?? live[type]!)(zone), changes[name]);
+    expect(await afterwards(type, change)).toEqual(refresh === "seen" ? [property.replace(/\[.*/, "")] : []);
   });
-  /** What the program does not declare, by the second table of the page. */
-  const undeclared = [
-    ...page.split("What the program does not declare")[1]!.matchAll(/^\| (\w+) \| ([^|]+) \| (not seen|seen)/gm),
-  ]
-    .map(([, type, property, refresh]) => [`${type} ${property}`, refresh] as const)
-    .filter(([name]) => !name.startsWith("BotManagement"));
-  const undeclaredChanges: Readonly<Record<string, (zone: ZoneState) => unknown>> = {
-    "DnsRecord settings": (zone) => Object.assign(zone.dns_records[0]!, { settings: { ipv4_only: true } }),
-    "DnsRecord tags": (zone) => Object.assign(zone.dns_records[0]!, { tags: ["a"] }),
-    "DnsRecord comment": (zone) => Object.assign(zone.dns_records[0]!, { comment: "manual" }),
-    "Ruleset rules[].logging of a rule that is no skip": (zone) =>
-      Object.assign(ruleThat(zone, false), { logging: { enabled: true } }),
-  };
-  test.each(undeclared)("of %s, which is not declared, is %s", async (name, refresh) => {
-    const found = await afterwards(name.split(" ")[0]!, undeclaredChanges[name]!);
-    expect(found.length > 0).toBe(refresh === "seen");
-  });
-  test("each of these changes belongs to a row", () => {
-    expect(judged.map(([type, property]) => `${type} ${property}`).sort()).toEqual(Object.keys(changes).sort());
-    expect(undeclared.map(([name]) => name).sort()).toEqual(Object.keys(undeclaredChanges).sort());
-  });
-  test("of a client certificate that was removed: Cloudflare goes on to return it as deleted, so it stays in the state", async () => {
-    const found = await afterwards("AuthenticatedOriginPulls", async (zone) => {
-      const [pull] = zone.origin_pulls.hostnames;
-      await kindOf("AuthenticatedOriginPulls").delete!(hostname, { zoneId: zone.id, certId: pull!.cert_id });
-      expect(zone.origin_pulls.hostnames).toEqual([]);
-    });
-    expect(found).toEqual([]);
+  test("has a row", () => {
+    expect(judged.map(({ name }) => name).sort()).toEqual(Object.keys(changes).sort());
   });
 });
 
-describe("the fake plugin shows a difference for", () => {
-  const differing = async (type: string, given: Props) => {
-    api.zone.rulesets = [];
-    return afterwards(type, () => undefined, given);
-  };
-  const rule = { ref: "a", action: "block", expression: "ssl", enabled: true, description: "" };
-  const ruleset = (change: object) => ({ ...inputs.Ruleset!, rules: [{ ...rule, ...change }] });
-  test("a requestedValidity without ignoreChanges", async () => {
-    const given = { ...inputs.OriginCaCertificate!, requestedValidity: 5475 };
-    expect(await differing("OriginCaCertificate", given)).toEqual(["requestedValidity"]);
+describe("the fake plugin", () => {
+  const ruleset = (change: object) => ({
+    rules: [{ ref: "a", action: "block", expression: "ssl", enabled: true, description: "", ...change }],
   });
-  test("a skip rule without logging, and none for one with it", async () => {
-    const skip = { action: "skip", actionParameters: { ruleset: "current" } };
-    expect(await differing("Ruleset", ruleset(skip))).toEqual(["rules"]);
-    expect(await differing("Ruleset", ruleset({ ...skip, logging: { enabled: true } }))).toEqual([]);
+  const skip = { action: "skip", actionParameters: { ruleset: "current" } };
+  test.each<[string, type: string, Props, differs: string[]]>([
+    ["a validity without ignoreChanges", "OriginCaCertificate", { requestedValidity: 5475 }, ["requestedValidity"]],
+    ["a skip rule without logging", "Ruleset", ruleset(skip), ["rules"]],
+    ["a skip rule with logging", "Ruleset", ruleset({ ...skip, logging: { enabled: true } }), []],
+    ["empty parameters of a rule", "Ruleset", ruleset({ actionParameters: {} }), ["rules"]],
+    ["a rule without parameters", "Ruleset", ruleset({}), []],
+    ["enableJs: false on the free plan, where it is always true", "BotManagement", { enableJs: false }, ["enableJs"]],
+  ])("compares %s of %s: %j differs in %j", async (_, type, change, differs) => {
+    expect(await afterwards(type, () => undefined, { ...inputs[type]!, ...change })).toEqual(differs);
   });
-  test("empty parameters of a rule, and none without them", async () => {
-    expect(await differing("Ruleset", ruleset({ actionParameters: {} }))).toEqual(["rules"]);
-    expect(await differing("Ruleset", ruleset({}))).toEqual([]);
-  });
-  test("enableJs: false on the free plan, where it is always true", async () => {
-    expect(await differing("BotManagement", { ...inputs.BotManagement!, enableJs: false })).toEqual(["enableJs"]);
-  });
-  test("a managed robots.txt that the program leaves out: it is off then", async () => {
+  test("switches a managed robots.txt off that the program leaves out, and shows no difference", async () => {
     const { isRobotsTxtManaged: _, ...rest } = inputs.BotManagement!;
     api.zone.bot_management.is_robots_txt_managed = true;
-    expect(await differing("BotManagement", rest)).toEqual([]);
+    expect(await afterwards("BotManagement", () => undefined, rest)).toEqual([]);
     expect(api.zone.bot_management.is_robots_txt_managed).toBe(false);
   });
-  test("a record of another type, for which the engine has to replace the record", async () => {
-    const kind = resource(kindOf("DnsRecord"));
-    const made = await kind.create(inputs.DnsRecord!, context);
+  test("has the engine replace a record of another type", async () => {
+    const { outputs } = await made("DnsRecord");
     const wanted = { ...inputs.DnsRecord!, type: "AAAA", content: "2001:db8::10" };
-    const found = await kind.diff({ inputs: inputs.DnsRecord!, outputs: made.outputs }, wanted, context);
+    const found = await resource(kindOf("DnsRecord")).diff({ inputs: inputs.DnsRecord!, outputs }, wanted, context);
     expect(found.replaces).toEqual(["type"]);
   });
 });
@@ -226,15 +199,13 @@ describe("what an update computes anew is listed as changed, and unknown in its 
     ["AuthenticatedOriginPulls", { configs: [] }, ["certId", "enabled", "status"]],
   ])("%s", async (type, change, computed) => {
     const kind = resource(kindOf(type));
-    const old = {
-      inputs: inputs[type]!,
-      outputs: { ...inputs[type]!, version: "1", modifiedOn: "x", proxiable: true },
-    };
+    const outputs = { ...inputs[type]!, version: "1", modifiedOn: "x", proxiable: true };
+    const old = { inputs: inputs[type]!, outputs };
     const found = await kind.diff(old, { ...inputs[type]!, ...change }, context);
     expect(found.computed).toEqual(expect.arrayContaining(computed));
-    const outputs = await kind.update!("id", old, inputs[type]!, { ...context, preview: true });
-    for (const name of computed) expect(outputs[name]).toMatch(/^04da6b54-/);
-    expect(outputs.proxiable).toBe(true);
+    const shown = await kind.update!("id", old, inputs[type]!, { ...context, preview: true });
+    for (const name of computed) expect(shown[name]).toMatch(/^04da6b54-/);
+    expect(shown.proxiable).toBe(true);
   });
 });
 
