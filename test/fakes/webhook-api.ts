@@ -47,6 +47,7 @@ export type Attempt = {
 
 type Body = Readonly<Record<string, unknown>>;
 type Result = { readonly status: number; readonly body?: unknown; readonly headers?: OutgoingHttpHeaders };
+type Further = Result | undefined | Promise<Result | undefined>;
 type Asked = {
   /** As the client names it. */
   readonly origin: string;
@@ -64,23 +65,18 @@ type Family = {
   readonly tokenOf: (headers: IncomingHttpHeaders) => string | undefined;
   /** The status of the answer to a valid token without the permission, where it is not 403. */
   readonly forbidden?: 401;
-  /** The method that corrects a webhook. */
-  readonly update: "PATCH" | "PUT";
+  /** The method that corrects a webhook, where pushgate uses one. */
+  readonly update?: "PATCH" | "PUT";
   readonly idOf?: (webhook: StoredWebhook) => string;
   readonly shown: (webhook: StoredWebhook) => object;
   readonly list: (asked: Asked, all: readonly object[]) => Result;
   /** What a body wants of a webhook, or what is wrong with it. */
-  readonly wanted: (body: Body, webhook?: StoredWebhook) => Result | Partial<StoredWebhook>;
+  readonly wanted: (body: Body) => Result | Partial<StoredWebhook>;
   readonly correct?: (webhook: StoredWebhook, wanted: Partial<StoredWebhook>) => void;
   /** Tests and the delivery history: what follows the webhook in the path. */
-  readonly more?: (
-    api: WebhookApi,
-    asked: Asked,
-    webhook: StoredWebhook,
-    below: readonly string[],
-  ) => Result | undefined | Promise<Result | undefined>;
-  /** What a delivery of this kind is, signed. */
-  readonly delivery: (webhook: StoredWebhook, kind: string, id: string) => Delivery;
+  readonly more?: (api: WebhookApi, asked: Asked, webhook: StoredWebhook, below: readonly string[]) => Further;
+  /** What a delivery of this kind is, signed. Absent where no test has one. */
+  readonly delivery?: (webhook: StoredWebhook, kind: string, id: string) => Delivery;
 };
 
 const problem = (status: number, message: string): Result => ({ status, body: { message } });
@@ -103,7 +99,7 @@ async function answerOf(api: WebhookApi, name: FamilyName, asked: Asked): Promis
   if (id === undefined ? asked.method !== "POST" : webhook === undefined) return problem(404, "Not Found");
   if (id !== undefined && (below.length > 0 || asked.method !== family.update))
     return (await family.more?.(api, asked, webhook!, below)) ?? problem(404, "Not Found");
-  const wanted = family.wanted(asked.body, webhook);
+  const wanted = family.wanted(asked.body);
   if ("status" in wanted) return wanted;
   if (webhook !== undefined) {
     correct(webhook, wanted);
@@ -211,10 +207,8 @@ const github: Family = {
 function pushOf(gitHost: GitHostName, webhook: StoredWebhook, idHeaders: Readonly<Record<string, string>>): Delivery {
   const sender = senders[gitHost];
   const body = bytes(sender.push);
-  const { secret } = webhook;
-  const isPlain = gitHost === "gitlab-self-managed" && !secret.startsWith("whsec_");
-  const signed = isPlain ? { "x-gitlab-event": "Push Hook", "x-gitlab-token": secret } : sender.headers(body, secret);
-  return deliveryOf(gitHost, { ...target(webhook), body, headers: { ...signed, ...idHeaders } });
+  const headers = { ...sender.headers(body, webhook.secret), ...idHeaders };
+  return deliveryOf(gitHost, { ...target(webhook), body, headers });
 }
 
 const gitlabEvents = [
@@ -281,32 +275,26 @@ const gitlab: Family = {
     pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": id }),
 };
 
-/** Gitea, Forgejo, and Gogs, which has no tests. Their PATCH keeps the former secret. */
+/** Gitea, Forgejo, and Gogs, which has no tests. Their PATCH keeps the former secret, so pushgate makes another. */
 const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
   path: new RegExp(`^/(?:${name}/)api/v1/repos/([^/]+/[^/]+)/hooks(/.*)?$`),
   tokenOf: ({ authorization }) => /^token (\S+)$/.exec(authorization ?? "")?.[1],
-  update: "PATCH",
   shown: ({ id, url, contentType, events, active }) => ({
     ...{ id, type: name, branch_filter: "", config: { content_type: contentType, url }, events, active },
   }),
   list: (asked, all) => ({ status: 200, body: name === "gogs" ? all : pageOf(asked, all, "limit", 50).values }),
-  wanted(body, webhook) {
+  wanted(body) {
     const { url, content_type: type, secret } = objectOf(body.config);
-    const fields = ["config", "events", "active", "branch_filter", "authorization_header"];
-    const field = unknownField(body, ...fields, ...(webhook ? [] : ["type"]));
+    const field = unknownField(body, "type", "config", "events", "active", "branch_filter", "authorization_header");
     if (field) return problem(422, `${field} is unknown`);
-    if (!webhook && body.type !== name) return problem(422, `Invalid hook type: ${body.type}`);
-    if (!webhook && (url === undefined || type === undefined)) return problem(422, "Missing config option");
-    if (type !== undefined && !["json", "form"].includes(text(type))) return problem(422, "Invalid content type");
+    if (body.type !== name) return problem(422, `Invalid hook type: ${body.type}`);
+    if (url === undefined || type === undefined) return problem(422, "Missing config option");
+    if (!["json", "form"].includes(text(type))) return problem(422, "Invalid content type");
     return {
-      ...(url !== undefined && { url: text(url) }),
-      ...(type !== undefined && { contentType: text(type) }),
-      ...(secret !== undefined && { secret: text(secret) }),
-      events: (body.events as string[] | undefined) ?? ["push"],
-      active: body.active === undefined ? webhook?.active === true : body.active === true,
+      ...{ url: text(url), contentType: text(type), secret: text(secret) },
+      ...{ events: (body.events as string[] | undefined) ?? ["push"], active: body.active === true },
     };
   },
-  correct: (webhook, wanted) => Object.assign(webhook, wanted, { secret: webhook.secret }),
   more(api, { method }, webhook, [what]) {
     if (what === undefined && method === "DELETE") api.webhooks.splice(api.webhooks.indexOf(webhook), 1);
     else if (what === "tests" && method === "POST" && name !== "gogs") void api.send(webhook, "push");
@@ -340,7 +328,6 @@ const bitbucket: Family = {
       ...(body.secret !== undefined && { secret: text(body.secret) }),
     };
   },
-  delivery: (webhook, _, id) => pushOf("bitbucket", webhook, { "x-request-uuid": id }),
 };
 
 const dataCenter: Family = {
@@ -367,7 +354,6 @@ const dataCenter: Family = {
       ...{ verifies: body.sslVerificationRequired !== false, secret: text(objectOf(body.configuration).secret) },
     };
   },
-  delivery: (webhook, _, id) => pushOf("bitbucket-data-center", webhook, { "x-request-id": id }),
 };
 
 const families = {
@@ -432,7 +418,7 @@ export class WebhookApi {
   private async attempt(webhook: StoredWebhook, kind: string, former?: Attempt): Promise<Attempt> {
     const id = ++this.ids;
     const delivery = former?.delivery ?? randomUUID();
-    const sent = families[webhook.family].delivery(webhook, kind, delivery);
+    const sent = (families[webhook.family] as Family).delivery!(webhook, kind, delivery);
     const about = { id, webhook: webhook.id, delivery, kind, redelivery: former !== undefined, at: Date.now(), sent };
     const attempt = { ...about, got: await this.deliver(sent) };
     this.log.push(attempt);
@@ -459,10 +445,8 @@ export class WebhookApi {
     if (token !== this.token) return problem(401, "Bad credentials");
     if (this.limit !== undefined && this.limit.left-- <= 0) return this.limited(this.limit.for);
     if (bytes !== "" && headers["content-type"] !== "application/json") return problem(415, "not JSON");
-    const parts = family.path
-      .exec(pathname)!
-      .slice(1)
-      .map((part) => decodeURIComponent(part ?? ""));
+    const [, ...captured] = family.path.exec(pathname)!;
+    const parts = captured.map((part = "") => decodeURIComponent(part));
     if (!this.repositories.has(parts[0]!)) return problem(404, "Not Found");
     const body = bytes === "" ? {} : (JSON.parse(bytes) as Body);
     return answerOf(this, name, { origin: `https://${headers.host}`, method, parts, path: pathname, query, body });
@@ -471,10 +455,8 @@ export class WebhookApi {
   private limited(milliseconds: number): Result {
     const reset = Math.ceil((Date.now() + milliseconds) / 1000);
     this.limit = milliseconds < 5_000 ? undefined : this.limit;
-    return {
-      ...problem(403, "API rate limit exceeded"),
-      headers: { "x-ratelimit-remaining": "0", "x-ratelimit-reset": reset },
-    };
+    const headers = { "x-ratelimit-remaining": "0", "x-ratelimit-reset": reset };
+    return { ...problem(403, "API rate limit exceeded"), headers };
   }
 }
 
