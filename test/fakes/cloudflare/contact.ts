@@ -2,6 +2,7 @@
 import type http from "node:http";
 import https from "node:https";
 import { isIPv6, type Socket } from "node:net";
+import { StatusError } from "../status-error.ts";
 import type { Pair } from "./authority.ts";
 import type { OriginFault } from "./pages.ts";
 import type { Verdict } from "./plane.ts";
@@ -58,13 +59,7 @@ export function forwarded({ rawHeaders }: http.IncomingMessage, source: string, 
   ];
 }
 
-export class OriginError extends Error {
-  readonly status: OriginFault;
-  constructor(status: OriginFault, reason: string) {
-    super(reason);
-    this.status = status;
-  }
-}
+export class OriginError extends StatusError<OriginFault> {}
 
 type Sent = { method: string; path: string; headers: [string, string][]; body: Buffer };
 
@@ -81,9 +76,7 @@ export function ask(to: https.RequestOptions, sent: Sent, timeout: number): Prom
       request.destroy(new OriginError(phase === "connect" ? 522 : 525, `no ${phase} in time`));
     }, timeout);
     request.once("socket", (socket: Socket) => {
-      socket.once("connect", () => {
-        phase = "handshake";
-      });
+      socket.once("connect", () => (phase = "handshake"));
       socket.once("secureConnect", () => {
         phase = "request";
         clearTimeout(connecting);

@@ -4,6 +4,7 @@
  * developers.cloudflare.com/analytics/graphql-api/errors.
  */
 import type { Plan } from "../../../infra/config/settings.ts";
+import { StatusError } from "../status-error.ts";
 import type { Call, Fields, Reply, Route } from "./refusal.ts";
 import { columns, type Row, securityLog } from "./security-log.ts";
 import type { ZoneState } from "./zone.ts";
@@ -22,13 +23,7 @@ const limits: Record<Plan, { readonly maxDuration: number; readonly notOlderThan
 };
 const maxPageSize = 10_000;
 
-class QueryError extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+class QueryError extends StatusError {}
 const malformed = (message = "query contains error, please review it and retry"): never => {
   throw new QueryError(400, message);
 };
@@ -105,21 +100,17 @@ function answered(zone: ZoneState, { query, variables, ...others }: Fields, isAl
   return { settings: { firewallEventsAdaptive: picked({ enabled: true, ...limits[zone.plan] }, fields) } };
 }
 
-export const graphqlRoutes = (zone: ZoneState): Route[] => [
-  [
-    "POST",
-    "/graphql",
-    undefined,
-    ({ body, holds }: Call): Reply => {
-      try {
-        const zones = [answered(zone, body, holds(analyticsPermission))];
-        return { raw: { data: { viewer: { zones } }, errors: null } };
-      } catch (error) {
-        if (!(error instanceof QueryError)) throw error;
-        const { status, message } = error;
-        const extensions = { timestamp: new Date().toISOString() };
-        return { status, raw: { data: null, errors: [{ message, path: ["viewer", "zones"], extensions }] } };
-      }
-    },
-  ],
-];
+export function graphqlRoutes(zone: ZoneState): Route[] {
+  function handle({ body, holds }: Call): Reply {
+    try {
+      const zones = [answered(zone, body, holds(analyticsPermission))];
+      return { raw: { data: { viewer: { zones } }, errors: null } };
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      const { status, message } = error;
+      const extensions = { timestamp: new Date().toISOString() };
+      return { status, raw: { data: null, errors: [{ message, path: ["viewer", "zones"], extensions }] } };
+    }
+  }
+  return [["POST", "/graphql", undefined, handle]];
+}

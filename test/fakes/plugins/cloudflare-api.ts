@@ -4,16 +4,11 @@
  * `cloudflare:baseUrl` cannot reach the real Cloudflare.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { StatusError } from "../status-error.ts";
 import type { Props } from "./provider.ts";
 import { perConnection } from "./serve.ts";
 
-export class ApiError extends Error {
-  readonly status: number;
-  constructor(status: number, message: string) {
-    super(message);
-    this.status = status;
-  }
-}
+export class ApiError extends StatusError {}
 
 const configured = perConnection(() => ({ token: "", base: "" }));
 
