@@ -96,10 +96,9 @@ export async function startApi({ zone, ...options }: ApiOptions): Promise<Api> {
       requests.push({ method: request.method ?? "", path, status, body: body ?? {} });
       response.writeHead(status, { "content-type": "application/json", ...headers }).end(content);
     };
-    const fault = faults.find(
-      ({ method, path, times }) =>
-        times > 0 && [undefined, request.method].includes(method) && (path?.test(url.pathname) ?? true),
-    );
+    const isMeant = ({ method = request.method, path, times }: Fault) =>
+      times > 0 && method === request.method && (path?.test(url.pathname) ?? true);
+    const fault = faults.find(isMeant);
     if (fault) {
       fault.times--;
       const { status, headers } = fault;

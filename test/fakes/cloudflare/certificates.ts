@@ -117,11 +117,8 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
 
   function packs({ query }: Call): Reply {
     const all = query.get("status") === "all";
-    return paged(
-      zone.certificate_packs.filter(({ status }) => all || status === "active"),
-      query,
-      20,
-    );
+    const shown = zone.certificate_packs.filter(({ status }) => all || status === "active");
+    return paged(shown, query, 20);
   }
 
   function association({ params: { hostname = "" } }: Call): Reply {

@@ -64,19 +64,14 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     };
     if (verdict.answer) return answer(verdict.answer);
     const sent = { method, path: target, headers: forwarded(request, source, ray), body };
-    const got = await ask(contact(options, verdict, source), sent, options.connectTimeout).catch(
-      (error: OriginError) => error,
-    );
+    const asking = ask(contact(options, verdict, source), sent, options.connectTimeout);
+    const got = await asking.catch((error: OriginError) => error);
     if (got instanceof OriginError) return answer(originFault(got.status));
     const status = got.statusCode ?? 520;
     events.push({ ray, target, status, decidedBy });
     const kept = pairs(got.rawHeaders).filter(([name]) => !notReturned.test(name));
-    const own = [
-      ["server", "cloudflare"],
-      ["cf-ray", ray],
-      ["cf-cache-status", "DYNAMIC"],
-    ];
-    response.writeHead(status, [...kept, ...own].flat());
+    const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": "DYNAMIC" };
+    response.writeHead(status, [...kept, ...Object.entries(own)].flat());
     got.on("error", () => response.destroy()).pipe(response);
   }
 

@@ -33,12 +33,8 @@ export type Reply = {
 };
 
 /** Method, path, the token's permission, what happens. `Read` is implied by `Write`. */
-export type Route = readonly [
-  method: string,
-  path: string,
-  permission: string | undefined,
-  handle: (call: Call) => Reply | Promise<Reply>,
-];
+export type Route = readonly [method: string, path: string, permission: string | undefined, handle: Handle];
+type Handle = (call: Call) => Reply | Promise<Reply>;
 
 export const now = (): string => new Date().toISOString().replace(/\.\d+Z$/, "Z");
 
@@ -47,12 +43,10 @@ export function found<T>(value: T | undefined, code: number, message: string): T
   return value;
 }
 
-export const byId = <T extends { id: string }>(all: readonly T[], wanted: unknown, code: number, message: string): T =>
-  found(
-    all.find(({ id }) => id === wanted),
-    code,
-    message,
-  );
+export function byId<T extends { id: string }>(all: readonly T[], wanted: unknown, code: number, message: string): T {
+  const one = all.find(({ id }) => id === wanted);
+  return found(one, code, message);
+}
 
 /** One page of a list, and the numbers that say which. */
 export function paged(all: readonly unknown[], query: URLSearchParams, usual = 100): Reply {

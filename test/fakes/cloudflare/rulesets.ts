@@ -25,12 +25,8 @@ function known(given: object, allowed: readonly string[], pointer: string): void
 
 function checked(zone: ZoneState, given: readonly Partial<Rule>[], before: Ruleset | undefined, phase: string): Rule[] {
   const most = quota(phase, zone.plan);
-  if (given.length > most)
-    refuse(
-      `exceeded the maximum number of rules in the phase ${phase}: ${given.length} out of ${most}`,
-      "/rules",
-      50001,
-    );
+  const exceeded = `exceeded the maximum number of rules in the phase ${phase}: ${given.length} out of ${most}`;
+  if (given.length > most) refuse(exceeded, "/rules", 50001);
   const refs = new Set<string>();
   return given.map((rule, index) => {
     const at = `/rules/${index}`;
@@ -49,11 +45,8 @@ function checked(zone: ZoneState, given: readonly Partial<Rule>[], before: Rules
     // Empty parameters and an empty description are no change of what a rule does.
     const [was, is] = withoutEmpty([kept as Rule, made]);
     const same = old !== undefined && isDeepStrictEqual(was, is);
-    return {
-      ...made,
-      version: same ? version : `${Number(version ?? 0) + 1}`,
-      last_updated: same ? last_updated : now(),
-    };
+    if (same) return { ...made, version, last_updated };
+    return { ...made, version: `${Number(version ?? 0) + 1}`, last_updated: now() };
   });
 }
 
@@ -113,9 +106,7 @@ export function rulesetRoutes(zone: ZoneState): Route[] {
   }
 
   const R = "/zones/:zone/rulesets";
-  const abouts = () => zone.rulesets.map(({ rules: _, ...about }) => about);
   return [
-    ["GET", R, "Zone WAF Read", () => ({ result: abouts() })],
     ["POST", R, undefined, create],
     ["GET", `${R}/phases/:phase/entrypoint`, undefined, ofPhase],
     ["GET", `${R}/:id`, undefined, (call) => read(call, one(call))],
