@@ -50,22 +50,18 @@ export type Change = {
 
 /** A good push from GitHub to the hook "site". `change` replaces parts of it. */
 export function delivery(change: Change = {}): Delivery {
-  const body = change.body ?? Buffer.from(JSON.stringify(change.payload ?? pushPayload()));
-  const signature =
-    change.signature === undefined ? sign(body, change.secret ?? secrets.site.current) : change.signature;
+  const { method = "POST", host = "hooks.example.org", hook = "site", path = `/webhook/${hook}` } = change;
+  const { payload = pushPayload(), body = Buffer.from(JSON.stringify(payload)), source = from.github } = change;
+  const { secret = secrets.site.current, signature = sign(body, secret), event = "push" } = change;
   return {
-    method: change.method ?? "POST",
-    host: change.host ?? "hooks.example.org",
-    path: change.path ?? `/webhook/${change.hook ?? "site"}`,
-    source: change.source ?? from.github,
-    body,
+    ...{ method, host, path, source, body },
     headers: {
       "user-agent": "GitHub-Hookshot/044aadd",
       accept: "*/*",
       "content-type": "application/json",
       "content-length": String(body.length),
       "x-github-delivery": randomUUID(),
-      "x-github-event": change.event ?? "push",
+      "x-github-event": event,
       "x-github-hook-id": "292430182",
       ...(signature !== null && { "x-hub-signature-256": signature }),
       ...change.headers,

@@ -80,14 +80,13 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (status.isOwn(request)) return status.answer(request, response);
     if (webhooks.isOwn(request)) return webhooks.answer(request, response);
-    const { pathname, search } = new URL(request.url ?? "/", "https://localhost");
     if (request.headers.authorization) logins.push(request.headers.authorization);
     if (faults.delay) await new Promise((resolve) => setTimeout(resolve, faults.delay));
     if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
     if (faults.trickles && request.method === "POST") return trickle(response);
-    cgi(program, folder, pathname, search.slice(1), request, response);
+    cgi(program, folder, request, response);
   }
 
   const { port, open, close } = await listening(folder, answer, addresses, options.port);
@@ -117,14 +116,8 @@ function trickle(response: ServerResponse): void {
 }
 
 /** CGI (RFC 3875), as far as http-backend uses it. */
-function cgi(
-  program: string,
-  root: string,
-  pathname: string,
-  query: string,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
+function cgi(program: string, root: string, request: IncomingMessage, response: ServerResponse): void {
+  const { pathname, search } = new URL(request.url ?? "/", "https://localhost");
   const { "content-type": type, "content-length": length, "content-encoding": encoding } = request.headers;
   const child = spawn(program, [], {
     stdio: ["pipe", "pipe", "ignore"],
@@ -134,7 +127,7 @@ function cgi(
       GIT_HTTP_EXPORT_ALL: "1",
       GIT_PROTOCOL: String(request.headers["git-protocol"] ?? ""),
       PATH_INFO: pathname,
-      QUERY_STRING: query,
+      QUERY_STRING: search.slice(1),
       REQUEST_METHOD: request.method,
       CONTENT_TYPE: type,
       CONTENT_LENGTH: length,

@@ -6,21 +6,20 @@ import { type Delivery, delivery, pushPayload } from "./deliveries.ts";
 
 type Payload = Readonly<Record<string, unknown>>;
 
+const pushed = "da1560886d4f094c3e6c9ef40349f7d38b5d27d7";
 /** GitLab's push to a branch, with the fields that its documentation lists and a receiver could read. */
 export const gitlabPayload = (change: Payload = {}): Payload => ({
   object_kind: "push",
   event_name: "push",
   before: "95790bf891e76fee5e1747ab589903a6a1f80f22",
-  after: "da1560886d4f094c3e6c9ef40349f7d38b5d27d7",
+  after: pushed,
   ref: "refs/heads/main",
   ref_protected: true,
-  checkout_sha: "da1560886d4f094c3e6c9ef40349f7d38b5d27d7",
+  checkout_sha: pushed,
   user_name: "Ada",
   project_id: 15,
   project: { name: "site", git_http_url: "https://gitlab.example.net/example/site.git", default_branch: "main" },
-  commits: [
-    { id: "da1560886d4f094c3e6c9ef40349f7d38b5d27d7", message: "layouts", added: ["a"], modified: [], removed: [] },
-  ],
+  commits: [{ id: pushed, message: "layouts", added: ["a"], modified: [], removed: [] }],
   total_commits_count: 1,
   ...change,
 });
@@ -47,19 +46,12 @@ export const dataCenterPayload = (...changes: readonly Ref[]): Payload => ({
   date: "2026-11-21T08:00:00+0000",
   actor: { name: "ada", id: 1, links: { self: [{ href: "https://bitbucket.example.net/users/ada" }] } },
   repository: { slug: "site", project: { key: "EX" } },
-  changes: changes.map((change) => ({
-    ref: { id: change.refId, displayId: change.refId.split("/").at(-1) },
-    ...change,
-  })),
+  changes: changes.map((one) => ({ ref: { id: one.refId, displayId: one.refId.split("/").at(-1) }, ...one })),
 });
 
+const now = () => Math.floor(Date.now() / 1000);
 /** Headers of a delivery that Standard Webhooks signs; `key`: whsec_ and base64; `at`: seconds since 1970. */
-export function standardHeaders(
-  body: Buffer,
-  key: string,
-  at = Math.floor(Date.now() / 1000),
-  id = `msg_${randomUUID()}`,
-) {
+export function standardHeaders(body: Buffer, key: string, at = now(), id = `msg_${randomUUID()}`) {
   const bytes = Buffer.from(key.replace(/^whsec_/, ""), "base64");
   const signature = createHmac("sha256", bytes).update(`${id}.${at}.`).update(body).digest("base64");
   return { "webhook-id": id, "webhook-timestamp": String(at), "webhook-signature": `v1,${signature}` };

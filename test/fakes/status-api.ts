@@ -1,6 +1,7 @@
 /**
- * The APIs by which GitHub Enterprise Server and Gitea take the result of a build, and a receiver of `site.notify`. They reject what the real
- * ones reject: a wrong token, unknown commits, states and paths, texts that are too long, a wrong signature.
+ * The APIs by which GitHub Enterprise Server and Gitea take the result of a build, and a receiver of `site.notify`.
+ * They reject what the real ones reject: a wrong token, unknown commits, states and paths, texts that are too long, a
+ * wrong signature.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
@@ -82,9 +83,8 @@ export class StatusApi {
       return;
     }
     if (status !== undefined) return void response.writeHead(status, headers).end(text);
-    const { status: code, body } = request.url?.startsWith("/hooks/")
-      ? this.notified(request, bytes)
-      : this.set(request, bytes);
+    const isHook = request.url?.startsWith("/hooks/");
+    const { status: code, body } = isHook ? this.notified(request, bytes) : this.set(request, bytes);
     response.writeHead(code, { "content-type": "application/json" }).end(code === 204 ? "" : JSON.stringify(body));
   }
 
