@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { gitlabSignature } from "./gitlab-signature.ts";
 import { hmacSignature, type Signature } from "./hmac-signature.ts";
 import { type Change, type Json, listOf, objectOf, type Payload } from "./payload.ts";
+import { publicDomains } from "./repository.ts";
 import { isMeantAsKey, standardSignature } from "./standard-signature.ts";
 
 /** Headers are in lower case. */
@@ -84,7 +85,7 @@ const table = {
     ...likeGithub,
     mark: "x-forgejo-event",
     webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
-    domain: "codeberg.org",
+    domain: publicDomains.forgejo,
   },
   gitea: { ...likeGithub, mark: "x-gitea-event", webhookPage: "Settings > Webhooks > Add webhook > Gitea" },
   gogs: {
@@ -93,17 +94,17 @@ const table = {
     mark: "x-gogs-event",
     webhookPage: "Settings > Webhooks > Add a new webhook > Gogs",
   },
-  github: { ...ofGithub, domain: "github.com", publishedPort: 9461, elsewhere: "github-enterprise" },
+  github: { ...ofGithub, domain: publicDomains.github, publishedPort: 9461, elsewhere: "github-enterprise" },
   // Enterprise Server, and GHE.com, which publishes ranges for each region.
-  "github-enterprise": { ...ofGithub, domain: "ghe.com" },
-  gitlab: { ...likeGitlab, domain: "gitlab.com", publishedPort: 9462, elsewhere: "gitlab-self-managed" },
+  "github-enterprise": { ...ofGithub, domain: publicDomains["github-enterprise"] },
+  gitlab: { ...likeGitlab, domain: publicDomains.gitlab, publishedPort: 9462, elsewhere: "gitlab-self-managed" },
   "gitlab-self-managed": likeGitlab,
   bitbucket: {
     ...likeBitbucket("repo:push", 6, bitbucketChanges),
     mark: "x-hook-uuid",
     deliveryHeader: "x-request-uuid",
     webhookPage: "Repository settings > Webhooks > Add webhook",
-    domain: "bitbucket.org",
+    domain: publicDomains.bitbucket,
     publishedPort: 9463,
     elsewhere: "bitbucket-data-center",
   },

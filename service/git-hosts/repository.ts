@@ -8,6 +8,12 @@ export type Repository = {
   readonly names: readonly string[]; // in its path, without `.git`
 };
 
+/** Names of the public services: a repository there, or at a name below it, is this git host's. */
+export const publicDomains = {
+  ...{ bitbucket: "bitbucket.org", forgejo: "codeberg.org", github: "github.com", gitlab: "gitlab.com" },
+  "github-enterprise": "ghe.com",
+} as const;
+
 export function repositoryOf(address: string): Repository {
   const url = address.replace(/^([^@/]*@[^:/]+):/, "ssh://$1/");
   const [, scheme, name = "", port, path = ""] =

@@ -47,8 +47,13 @@ const causes: readonly (readonly [RegExp, string])[] = [
 const causesOfSubmodule: typeof causes = [
   [/transport '\S+' not allowed/, "{repository} is neither https nor SSH. Use its https:// address in .gitmodules."],
   [
-    /Could not read from remote repository|Host key verification failed|Permission denied \(publickey/,
+    /Could not read from remote repository|Host key verification failed|Permission denied \(publickey|ssh variant/,
     "{repository} is read over SSH, with the deploy key and the known hosts of the site. Use its https:// address in .gitmodules.",
+  ],
+  [
+    /could not read Username/,
+    "{repository} is private, or its name is wrong. Correct its address in .gitmodules; or allow the site's deploy key " +
+      "to read it, over SSH, and add its host to hooks[].site.knownHosts.",
   ],
   [
     /No url found for submodule path/,

@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { publicDomains } from "../../git-hosts/repository.ts";
 import { measure, onDisk } from "../build/disk.ts";
 import { below, counting, eachName, few, isUnder, most, readText, remove, tooMany, walk } from "../files.ts";
 import type { Places } from "../places.ts";
@@ -224,18 +225,30 @@ function removeModules(places: Places): void {
   removeCheckout(places);
 }
 
+/** What a public git host shows to all it shows over https without a key, which SSH requires. */
+const overHttps = () =>
+  Object.values(publicDomains).flatMap((host) =>
+    [`git@${host}:`, `ssh://git@${host}/`, `http://${host}/`].flatMap((from) => [
+      "-c",
+      `url.https://${host}/.insteadOf=${from}`,
+    ]),
+  );
+
 /** git's environment and the egress table limit what the addresses in .gitmodules reach. */
 async function updateSubmodules({ git, places, settings }: BuildContext, hasSubmodules: boolean): Promise<void> {
-  const update = [
+  const update = ["submodule", "--quiet", "update", "--init", "--recursive", "--force"];
+  const steps = [
     // Relative addresses begin at this one. The clone's own configuration has it, as a submodule's begin at its own.
-    ["config", "remote.origin.url", settings.repository],
-    ["submodule", "--quiet", "sync", "--recursive"],
-    ["submodule", "--quiet", "update", "--init", "--recursive", "--force"],
+    [["config", "remote.origin.url", settings.repository]],
+    [["submodule", "--quiet", "sync", "--recursive"]],
+    // A deploy key may open more than its own repository.
+    [...(settings.agent === undefined ? [] : [update]), [...overHttps(), ...update]],
   ];
   // A submodule that a commit removed leaves its folder.
-  const clean = hasSubmodules || existsSync(join(places.clone, ".git/modules")) ? [["clean", "-ffdxq"]] : [];
-  for (const step of [...(hasSubmodules ? update : []), ...clean]) {
-    const done = await git(step);
+  const clean = hasSubmodules || existsSync(join(places.clone, ".git/modules")) ? [[["clean", "-ffdxq"]]] : [];
+  for (const [first = [], other] of [...(hasSubmodules ? steps : []), ...clean]) {
+    let done = await git(first);
+    if (other && /Could not read from remote repository/.test(done.stderr)) done = await git(other);
     if (done.code !== 0) throw failed(submoduleFault(done, settings));
   }
 }

@@ -2,9 +2,10 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { builderShape } from "../../../../service/builder/settings.ts";
 import { checkOut, fetchHead } from "../../../../service/builder/source/repository.ts";
+import { publicDomains } from "../../../../service/git-hosts/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { type Bench, contextOf, gitHost, runWithout } from "../harness.ts";
@@ -156,6 +157,32 @@ describe("submodules", () => {
     await checkedOut({ "README.md": "" });
     expect(readFileSync(join(site.places.clone, "themes/t/static/theme.css"), "utf8")).toBe("a{}");
   });
+
+  test.each([
+    ["git@", ":", {}],
+    ["ssh://git@", "/", {}],
+    ["http://", "/", {}],
+    ["git@", ":", { agent: "/dev/null", knownHosts: "/dev/null" }],
+  ])(
+    "an address of a public git host that begins with %s is read over https where no key opens it",
+    async (begin, end, key) => {
+      const { host: name } = new URL(host.url(theme.name));
+      const files = using(`${begin}${name}${end}${theme.name}.git`);
+      await expect(checkedOut(files, key)).rejects.toThrow(/^a submodule: \S+ is (neither|read over SSH)/);
+      onTestFinished(() => {
+        Reflect.deleteProperty(publicDomains, "test");
+        delete host.faults.status;
+      });
+      Object.assign(publicDomains, { test: name });
+      await checkedOut(files, key);
+      expect(has("themes/t/static/theme.css")).toBe(true);
+      const at = contextOf(site);
+      site.repository.push(using(`${begin}${name}${end}x.git`, "x"));
+      const head = await fetchHead(at);
+      host.faults.status = 401;
+      await expect(checkOut(at, head)).rejects.toThrow(/^a submodule: \S+x\.git is private, or its name is wrong\. /);
+    },
+  );
 
   test("the reason names a theme cloned in place and a commit that its repository lacks, unless submodules are off", async () => {
     const inPlace = { "themes/t": { submodule: theme.commit } };
