@@ -32,6 +32,7 @@ function linesOfContent({ name, site }: SiteHook) {
   const program = unitWord(generator.program({ site }));
   const folders = { ...inside, source: unitWord(sourceOf(folder)) };
   const pages = `${inside.cache}/${pagesName}`;
+  const begin = `echo "${beginOfBuild}$$INVOCATION_ID"; ${generator.fillCache(inside.cache)}`;
   if (content === undefined) {
     const list = `[ -e ${pages} ] || timeout 30 "$$@" ${generator.look.pages} 2>/dev/null >${pages}`;
     const looks = `"$$@" ${generator.look.folders}; ${list}`;
@@ -41,7 +42,7 @@ function linesOfContent({ name, site }: SiteHook) {
         "# The generator then prints which folders are the content. If that fails, it gives the reason below.",
         "# Before a site's first release the builder removes the list of pages, to compare the build with a new one.",
         "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c 'echo "${beginOfBuild}$$INVOCATION_ID"; ${looks}; echo "${endOfFolders}"' sh ${program}`,
+        `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${program}`,
       ].join("\n"),
       command: [program, ...generator.buildArguments({ ...folders, content: undefined })],
     };
@@ -49,7 +50,7 @@ function linesOfContent({ name, site }: SiteHook) {
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
-    begin: `ExecStartPre=/bin/echo "${beginOfBuild}$` + '{INVOCATION_ID}"',
+    begin: `ExecStartPre=/bin/sh -c '${begin} || :'`,
     command: [...[contentProgram, "run", noteOfContent(name), pages, program], ...generator.buildArguments(folders)],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,

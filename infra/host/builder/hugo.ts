@@ -19,6 +19,10 @@ export const buildArguments = ({ source, content, destination, cache }: Folders)
 /** Prints which folders of the site in the working folder are the content; and its pages, as CSV. */
 export const look = { folders: "config mounts", pages: "list all" } as const;
 
+/** Shell, in the site's folder: adds what the repository has of the cache, such as compiled Sass. The newest of both counts. */
+export const fillCache = (cache: string) =>
+  `[ ! -d resources/_gen ] || cp -Ru --parents resources/_gen ${cache} 2>/dev/null`;
+
 /** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
 const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
 

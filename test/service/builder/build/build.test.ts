@@ -11,6 +11,9 @@ import { type Bench, runWithout } from "../harness.ts";
 import { says, siteFiles, writePage } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
 
+/** A PNG of one pixel. */
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
 describe("the real Hugo", () => {
   onCopies(1);
   beforeEach(() => {
@@ -58,6 +61,23 @@ describe("the real Hugo", () => {
       / Hugo's configuration is in docs, not in the top folder\. Correct hooks\[\]\.site\.folder\.$/,
     );
     expect(await pushed({ ...siteFiles(1), "docs/hugo.toml": null })).toMatchObject({ result: "published" });
+  });
+
+  test("the cache begins with the repository's resources/_gen, and the newest file of both counts", async () => {
+    const assets = { "assets/a.png": Buffer.from(pixel, "base64") };
+    const layout = (text: string) => ({
+      "layouts/index.html": `${text} {{ with resources.Get "a.png" }}{{ (.Resize "2x2").RelPermalink }}{{ end }}`,
+    });
+    await pushed({ ...assets, ...layout("1") });
+    const path = site.page().split(" /")[1]!.trim();
+    // Hugo reads whether it is a PNG, and no further.
+    const other = (text: string) => Buffer.concat([assets["assets/a.png"], Buffer.from(text)]);
+    const committed = { [`resources/_gen/images/${path}`]: other("committed") };
+    expect((await pushed({ ...committed, ...layout("2") })).result).toBe("published");
+    expect(site.page(path)).toMatch(/committed$/);
+    writeFileSync(join(site.places.cache, "resources/_gen/images", path), other("made later"));
+    await pushed(layout("3"));
+    expect(site.page(path)).toMatch(/made later$/);
   });
 
   test("the builder publishes no site without pages when the content was removed", async () => {

@@ -7,7 +7,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
-import { buildArguments, environment, look } from "../../../../infra/host/builder/hugo.ts";
+import { buildArguments, environment, fillCache, look } from "../../../../infra/host/builder/hugo.ts";
 import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -32,6 +32,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): P
     builds += 1;
     const id = builds.toString(16).padStart(32, "0");
     connection.write(`${beginOfBuild}${id}\n`);
+    spawnSync("sh", ["-c", fillCache(cache)], { cwd: source });
     if (content === undefined) {
       const { stdout, stderr } = looked(look.folders);
       connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
