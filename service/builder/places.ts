@@ -32,6 +32,7 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     cache: join(work, "cache"),
     pages: join(work, "cache", pagesName),
     stats: join(work, "stats.json"),
+    history: join(work, "history"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
     held: join(work, "held"),

@@ -12,7 +12,7 @@ import { builderUser, generatorUser, paths, reporterUser, runFolders, units } fr
 import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
-import { contentProgram, generatorFiles } from "./generator.ts";
+import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
@@ -200,6 +200,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     files: [
       kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
       kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n")),
+      kit.file(gitConfiguration, kit.textBeside(import.meta.url, "gitconfig")),
       ...templates(),
       ...reporterTemplates(),
       ...hooks.flatMap((hook) => filesOf(hook, host)),
@@ -207,6 +208,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     owns: [
       paths.builderTmpfiles,
       contentProgram,
+      gitConfiguration,
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.

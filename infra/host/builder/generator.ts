@@ -17,6 +17,8 @@ const sourceOf = (folder?: string): string => (folder === undefined ? inside.sou
 
 /** Starts the generator if it has the content folder that root found; content.sh has the reason. */
 export const contentProgram = `${paths.lib}/generator-content` as const;
+/** The system's configuration of the git that the generator runs. */
+export const gitConfiguration = `${paths.lib}/generator-gitconfig` as const;
 /** In the unit's root: the content folder that root found. */
 const noteOfContent = (hook: string) => `/content-of-${hook}` as const;
 
@@ -102,6 +104,7 @@ function generatorService(hook: SiteHook): HostFile {
       root: ownRoot(runFolders(name).generatorRoot),
       result: runFolders(name).result,
       work: `${paths.sites}/${name}/work`,
+      gitConfiguration,
       dataMiB: 2 * memoryMiB,
     },
     environment: Object.entries(environment).map(assigned).join("\n"),

@@ -23,6 +23,9 @@ export const look = { folders: "config mounts", pages: "list all" } as const;
 export const fillCache = (cache: string) =>
   `[ ! -d resources/_gen ] || cp -Ru --parents resources/_gen ${cache} 2>/dev/null`;
 
+/** Hugo runs it for the history of pages alone, where a site's configuration sets enableGitInfo. */
+const git = "^git$";
+
 /** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
 const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
 
@@ -33,12 +36,11 @@ export const environment = (
 ) => ({
   HUGO_CACHEDIR: cache,
   ...(content !== undefined && { HUGO_CONTENTDIR: content }),
-  HUGO_ENABLEGITINFO: "false",
   HUGO_ENVIRONMENT: "production",
   HUGO_NOBUILDLOCK: "true",
   HUGO_PUBLISHDIR: destination,
   HUGO_RESOURCEDIR: `${cache}/resources`,
-  HUGO_SECURITY_EXEC_ALLOW: policy(exec),
+  HUGO_SECURITY_EXEC_ALLOW: policy([git, ...exec]),
   HUGO_SECURITY_HTTP_URLS: policy(http),
 });
 

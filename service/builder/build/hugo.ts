@@ -40,9 +40,18 @@ export function warningsOf(output: string): string[] {
   return all.size > mostWarnings ? [...shown, `Hugo: ${all.size - mostWarnings} more warnings`] : shown;
 }
 
+/** Its group: the folder with this configuration. */
+const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|ya?ml|json)$/;
+
+/** Whether the site's configuration names what makes Hugo run git, whatever its value. */
+export const readsHistory = (files: readonly string[], text: (path: string) => string, folder = ""): boolean =>
+  files.some((path) => {
+    const [found, at = ""] = configured.exec(path) ?? [];
+    return found && at === folder && /enableGitInfo/i.test(text(path));
+  });
+
 /** For a build that went wrong: where Hugo's configuration is, if the site's folder has none; else "". */
 export function folderAdvice(files: readonly string[], folder = ""): string {
-  const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|ya?ml|json)$/;
   const own = files.filter((path) => !/(^|\/)(themes|_vendor|node_modules|\.[^/]+)\//.test(path));
   const folders = new Set(own.flatMap((path) => configured.exec(path)?.slice(1) ?? []).map((at = "") => at));
   if (folders.size === 0 || folders.has(folder)) return "";

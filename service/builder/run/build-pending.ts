@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAsRoot, setAside } from "../build/build.ts";
 import { uptime } from "../clock.ts";
+import { remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
@@ -75,8 +76,11 @@ const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
 function record({ places, settings: { hook } }: BuildContext, run: Run, failing: Failing | undefined): RunLine {
   const { last } = run;
   try {
-    // On a full disk status.json may need the room of these leftovers.
-    if (last.result === "failed" || last.result === "rejected") removeLeftovers(places);
+    // On a full disk status.json may need the room of these leftovers. What may have been the fault is made anew.
+    if (last.result === "failed" || last.result === "rejected") {
+      removeLeftovers(places);
+      remove(places.history);
+    }
   } catch {}
   try {
     writeStatus(places, hook, run, failing);

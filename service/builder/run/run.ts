@@ -3,6 +3,7 @@ import { build, setAside } from "../build/build.ts";
 import { contentOf, fromOf, movedFrom, pagesListed } from "../build/content.ts";
 import { TooMuch } from "../build/disk-watch.ts";
 import { gate } from "../build/gate.ts";
+import { provideHistory } from "../build/history.ts";
 import { makeRoom } from "../build/room.ts";
 import { beginningOf, ifThere, readText, remove, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
@@ -70,7 +71,11 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   if (commit === null) return;
   reportBegin(context, commit, run);
 
-  const { links, files } = await run.timed("checkout", () => checkOut(context, commit));
+  const { links, files } = await run.timed("checkout", async () => {
+    const found = await checkOut(context, commit);
+    await provideHistory(context, commit, found.files);
+    return found;
+  });
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   if (!published) remove(places.pages); // so that they are listed
   const { printed, advice } = await run.timed("build", () => build(settings, places, files, last.warnings));

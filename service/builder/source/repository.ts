@@ -32,8 +32,8 @@ async function makeClone({ places, git, settings }: BuildContext, format?: strin
   renameSync(half, places.clone);
 }
 
-export function discardClone({ checkedOut, clone }: Places): void {
-  for (const path of [checkedOut, clone, `${clone}.new`]) remove(path);
+export function discardClone({ checkedOut, clone, history }: Places): void {
+  for (const path of [checkedOut, clone, `${clone}.new`, history]) remove(path);
 }
 
 /** Removes what a killed git left; temporary packs only with `objects`, since a look at all of them takes time. */

@@ -18,16 +18,18 @@ const { host } = rebuild;
 const isActive = async (unit: string) =>
   (await host.inside(`systemctl is-active '${unit}'`, { check: false })).stdout.trim();
 
-test("up moves a site into a folder of its repository, without the units of a content folder, and it is published without a push", async () => {
+test("up moves a site into a folder of its repository, without the units of a content folder, and it is published without a push, with its history", async () => {
   const inFolder = (files: Files) =>
     Object.fromEntries(Object.entries(files).map(([path, file]) => [`web/${path}`, file]));
   const theme = rebuild.git.repository("example/plain").push({ "layouts/partials/theme.html": "theme-of-a-submodule" });
-  const { "themes/plain/layouts/partials/theme.html": _, ...files } = siteFiles("in-folder");
+  const history = "{{ range .Site.RegularPages }}{{ with .GitInfo }}{{ .Hash }}{{ end }} {{ .CodeOwners }}{{ end }}";
+  const { "themes/plain/layouts/partials/theme.html": _, ...files } = siteFiles(`in-folder ${history}`);
   const commit = rebuild.repositories.site.push({
     ...Object.fromEntries(Object.keys(siteFiles()).map((path) => [path, null])),
     ...inFolder({
       ...files,
-      "hugo.toml": `contentDir = "texts"\n${files["hugo.toml"]}`,
+      "hugo.toml": `contentDir = "texts"\nenableGitInfo = true\n${files["hugo.toml"]}`,
+      CODEOWNERS: "* @owner\n",
       "texts/_index.md": page("Home"),
       "texts/posts/first.md": page("First"),
     }),
@@ -48,7 +50,8 @@ test("up moves a site into a folder of its repository, without the units of a co
   await published(host, commit, { timeout: 60_000 });
   expect(await host.read(`cat ${pages}`)).toContain("texts/posts/first.md,");
   const { body } = await rebuild.visit();
-  for (const words of ["layout-in-folder", "theme-of-a-submodule", "/posts/first/"]) expect(body).toContain(words);
+  for (const words of [`layout-in-folder ${commit} [@owner]`, "theme-of-a-submodule", "/posts/first/"])
+    expect(body).toContain(words);
 });
 
 test("a push outside the site's folder builds nothing", async () => {

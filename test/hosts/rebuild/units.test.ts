@@ -150,7 +150,7 @@ describe("Hugo's unit", () => {
   });
 
   test("sees these files and no network, and more files without one of two lines", async () => {
-    const own = ["/cache", "/content", "/content-of-site", "/out", "/result", "/source"];
+    const own = ["/cache", "/content", "/content-of-site", "/etc/gitconfig", "/out", "/result", "/source"];
     const network = "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) or print $!'";
     await host.writeFile("/usr/lib/look", `#!/bin/sh\n${walk(own)}\n${network}\n`, "0755");
     const seen = async (lines = "") => (await startHugo("site", `${instead("/usr/lib/look")}\n${lines}`)).said;
@@ -223,6 +223,7 @@ describe("the builder's unit", () => {
     const key = rebuild.git.ssh.deployKey.split("\n")[2]!.slice(0, 40);
     const look = `for file in /run/credentials/*/* /proc/[0-9]*/root/run/credentials/*/* /proc/[0-9]*/environ; do grep -F '${key}' "$file"; done
 find / -name 'deploy-key*' -not -path '/proc/*'
+for _ in $(seq 50); do [ -S ${runFolders("docs").agent}/socket ] || sleep 0.2; done
 SSH_AUTH_SOCK=${runFolders("docs").agent}/socket ssh-add -l`;
     const said = await inBuilder(look);
     expect(said).toMatch(/^256 SHA256:/m);

@@ -15,7 +15,8 @@ const texts = {
   stats: "{}",
 } satisfies { [name in keyof Places]?: string };
 /** Of these a site has its own; a place with neither fails. */
-const own = /^(spool|requests|rootRequests|site|current|releases?|status|work|clone|out|cache|manifests?|checkedOut)$/;
+const own =
+  /^(spool|requests|rootRequests|site|current|releases?|status|work|clone|history|out|cache|manifests?|checkedOut)$/;
 
 export function leaveLargest(places: Places): void {
   for (const name of Object.keys(places) as (keyof Places)[])

@@ -47,7 +47,8 @@ const whole = (path: string, folder: string): string[] => [
 ];
 const taken = (name: string): string[] => [...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
-const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files"];
+const noHistory = "unlink site/work/history";
+const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files", noHistory];
 const released = [
   "write site/releases/ID",
   "write site/work/manifests/ID.json.new",
@@ -67,7 +68,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
   first.deliver();
   expect(await calls(first)).toEqual([
     ...taken("delivery-1"),
-    ...["unlink site/work/checked-out", "unlink site/work/clone"],
+    ...["unlink site/work/checked-out", "unlink site/work/clone", noHistory],
     ...["git init --quiet site/work/clone.new", "rename site/work/clone.new site/work/clone"],
     // There is no release to compare the commit with.
     ...["git fetch", "git ls-tree"],
