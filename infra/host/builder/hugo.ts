@@ -26,8 +26,12 @@ export const fillCache = (cache: string) =>
 /** Hugo runs it for the history of pages alone, where a site's configuration sets enableGitInfo. */
 const git = "^git$";
 
-/** A list as Hugo reads it from a variable: JSON; for an empty one, the word that closes the policy. */
-const policy = (allowed: readonly string[]): string => (allowed.length === 0 ? "none" : JSON.stringify(allowed));
+/**
+ * One expression, or the word that closes the policy: Hugo reads a list in a variable only where the site's configuration
+ * has one, and takes it for a single expression else. There it is YAML, in which a blank may have a meaning.
+ */
+const policy = (allowed: readonly string[]): string =>
+  allowed.map((pattern) => `(${pattern.replaceAll(" ", "\\x20")})`).join("|") || "none";
 
 /** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
 export const environment = (

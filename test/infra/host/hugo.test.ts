@@ -1,0 +1,47 @@
+/** What the installed Hugo makes of the arguments and the variables that outrank a site's configuration. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { buildArguments, environment } from "../../../infra/host/builder/hugo.ts";
+import { remove } from "../../../service/builder/files.ts";
+import { cannotBuild } from "../../service/builder/harness.ts";
+
+beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
+
+/** Builds a site with these files. Returns what Hugo printed and a page. */
+function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]>) {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-hugo-"));
+  onTestFinished(() => remove(folder));
+  const [source, destination, cache] = ["source", "out", "cache"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(source, path)), { recursive: true });
+    writeFileSync(join(source, path), text);
+  }
+  const env = { PATH: process.env.PATH, ...environment({ destination, cache }, { exec: [], http: [], ...hugo }) };
+  const { stdout, stderr } = spawnSync("hugo", buildArguments({ source, destination, cache }), {
+    env,
+    encoding: "utf8",
+  });
+  return { said: stdout + stderr, page: (path = "index.html") => readFileSync(join(destination, path), "utf8") };
+}
+
+const own = '[security.http]\nurls = [".*"]\n';
+test.each([
+  ["another URL", "", "https://b.invalid/"],
+  ["another URL, and the site opens all", own, "https://b.invalid/"],
+  ["the URL", "", "http://127.0.0.1:1/"],
+  ["the URL, and the site opens all", own, "http://127.0.0.1:1/"],
+])("a build reads what one of two policies allows, and nothing else: %s", (name, configuration, url) => {
+  const layout = `{{ with resources.GetRemote "${url}" }}{{ .Err }}{{ .Content }}{{ end }}`;
+  const { said } = built(
+    { "hugo.toml": configuration, "layouts/index.html": layout },
+    { http: ["^x #: y$", "^http://127\\.0\\.0\\.1:1/$"] },
+  );
+  expect(said).toContain(name.startsWith("another") ? "access denied" : "connection refused");
+});
