@@ -27,11 +27,13 @@ import {
   text,
 } from "./values.ts";
 
-/** A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted. */
+/**
+ * What Hugo reads beside the folders that it mounts: configuration, its own and its tools', and dependencies. And a deploy
+ * script. A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted.
+ */
 export const buildPaths: string[] = (
-  ".gitmodules _vendor/ archetypes/ assets/ bin/deploy* config.json config.toml config.yaml config.yml config/ data/ " +
-  "deploy* go.mod go.sum hugo.json hugo.toml hugo.yaml hugo.yml i18n/ layouts/ package.hugo.json scripts/deploy* " +
-  "static/ themes/"
+  ".*rc* .gitmodules *.cjs *.js *.json *.mjs *.toml *.ts *.work *.yaml *.yml _vendor/ bin/deploy* config/ deploy* go.mod " +
+  "go.sum scripts/deploy*"
 ).split(" ");
 
 export const assetExtensions: string[] =
@@ -113,8 +115,8 @@ const site = object({
     some(
       relativePath("layouts/", "", "*"),
       "path",
-      "Paths of the repository, beside its content, below which a change triggers a build; `*` is a wildcard. Without it: " +
-        `\`.gitmodules\`, and in \`folder\`: \`${buildPaths.slice(1).join("` `")}\`.`,
+      "Paths of the repository, beside the folders that Hugo mounts, below which a change triggers a build; `*` is a " +
+        `wildcard. Without it: \`.gitmodules\`, and in \`folder\`: \`${buildPaths.filter((path) => path !== ".gitmodules").join("` `")}\`.`,
     ),
   ),
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),

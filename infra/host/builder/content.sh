@@ -4,7 +4,8 @@
 # folder is mounted.
 # generator-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
 # generator-content run <note> <pages> <program>...: the unit runs it; the unit's mounts stay as they are from here on. The
-# builder removes the file <pages> before a site's first release, to compare the build with a new list.
+# builder removes the file <pages> before a site's first release, to compare the build with a new list. The mounts, and the
+# line after them (service/builder/build/content.ts), are for the builder.
 set -u
 export LC_ALL=C
 
@@ -46,7 +47,9 @@ run_with_content() { # note, pages, program...
   [ -z "$names" ] || { say "the content holds links or templates (_content.gotmpl), which could publish other files than the content: $names. Remove them." && exit 78; }
   # systemd's status of a program that it cannot start.
   [ -x "$1" ] || exit 203
+  "$1" config mounts
   [ -e "$pages" ] || timeout 30 "$1" list all 2>/dev/null >"$pages"
+  say "pushgate-generator begins"
   "$@"
   ended=$?
   [ "$ended" -lt 128 ] || kill -"$((ended - 128))" $$

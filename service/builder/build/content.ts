@@ -1,4 +1,4 @@
-/** What Hugo finds of the content, as its unit prints it: folders and pages. A repository may lie about its own only. */
+/** What Hugo finds of a site, as its unit prints it: folders and pages. A repository may lie about its own only. */
 import { posix } from "node:path";
 import * as v from "valibot";
 import { absolute } from "../../shapes.ts";
@@ -14,9 +14,8 @@ export const endOfFolders = "pushgate-generator begins";
 /** With `build.writeStats` Hugo writes it at the top of its source, and a site's tools read it there. */
 export const statsName = "hugo_stats.json";
 
-/** More than a real site needs: characters of what Hugo's unit prints, and folders. */
+/** Characters of what Hugo's unit prints: more than a real site needs. */
 export const mostPrinted = 64 << 10;
-const mostFolders = 50;
 
 const never = "0001-01-01T00:00:00Z"; // of a page that does not expire
 
@@ -32,29 +31,34 @@ export function pagesListed(csv: string, now = Date.now()): number {
   return addresses.size;
 }
 
-const usual = ({ folder = "" }: Given): string[] => [posix.join(folder, "content")];
-
-/** `printed`: JSON of each module, the site itself first, and other lines between them. Relative to the clone. */
-export function contentFolders(printed: string, given: Given, kind = /^\/?content(\/|$)/): string[] {
-  const modules = (printed.slice(0, mostPrinted).match(/^\{$.*?^\}$/gms) ?? []).flatMap((text) => parsed(text, kind));
+/**
+ * The folders and files that Hugo mounts, relative to the clone; `whole`: with all of each theme, whose configuration and
+ * later folders count, too. `printed`: JSON of each module, the site itself first, and other lines between them.
+ */
+export function mounted(printed: string, given: Pick<Given, "folder">, whole = false): string[] {
+  const modules = (printed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(parsed);
   const [site] = modules;
-  if (site === undefined) return usual(given);
+  // Everything, where it is not known.
+  if (site === undefined) return [""];
   // The clone, as Hugo's unit sees it.
   const top = posix.resolve(site.dir, ...(given.folder?.split("/").map(() => "..") ?? []));
   const folders = modules
-    .flatMap(({ dir, mounts }) => mounts.map(({ source }) => posix.relative(top, posix.resolve(dir, source))))
+    .flatMap(({ dir, mounts }) => [
+      ...(whole && dir !== site.dir ? [dir] : []),
+      ...mounts.map(({ source }) => posix.resolve(dir, source)),
+    ])
+    .map((path) => posix.relative(top, path))
     .filter((path) => path !== ".." && !path.startsWith("../"));
-  return [...new Set(folders)].sort().slice(0, mostFolders);
+  return [...new Set(folders)].sort();
 }
 
 const path = v.fallback(v.string(), "");
-const mounts = v.array(v.object({ source: path, target: path }));
+const mounts = v.array(v.object({ source: path }));
 const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
 
-function parsed(text: string, kind: RegExp): v.InferOutput<typeof moduleShape>[] {
+function parsed(text: string): v.InferOutput<typeof moduleShape>[] {
   try {
-    const { dir, mounts } = v.parse(moduleShape, JSON.parse(text));
-    return [{ dir, mounts: mounts.filter(({ target }) => kind.test(target)) }];
+    return [v.parse(moduleShape, JSON.parse(text))];
   } catch {
     return [];
   }
@@ -62,13 +66,9 @@ function parsed(text: string, kind: RegExp): v.InferOutput<typeof moduleShape>[]
 
 export const fromOf = (given: Given, printed: string): From => ({
   folder: given.folder ?? "",
-  content: given.content ?? contentFolders(printed, given),
+  content: given.content ?? [],
+  read: mounted(printed, given, true),
 });
-
-export function contentOf({ from }: Pick<Manifest, "from">, given: Given): readonly string[] {
-  if (given.content !== undefined) return [];
-  return typeof from.content === "object" ? from.content : usual(given);
-}
 
 /** Why a release was built from other folders than those of the settings; undefined if it was not. */
 export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {

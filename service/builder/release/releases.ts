@@ -9,8 +9,11 @@ import { hashOf } from "./link-or-copy.ts";
 /** `built`: the release whose build made the file: another one where an asset is carried along. */
 export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string }>;
 
-/** The site's folder in the repository, "" for its top; and the content's folder outside it, or folders in it. */
-export type From = Readonly<{ folder: string; content: string | readonly string[] }>;
+/**
+ * The site's folder in the repository, "" for its top; the content's folder outside it, else a list; and what the build
+ * read of the repository, by its mounts. A former version of the builder wrote no `read`.
+ */
+export type From = Readonly<{ folder: string; content: string | readonly string[]; read?: readonly string[] }>;
 
 export type Manifest = {
   readonly release: string;

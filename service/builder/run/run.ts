@@ -1,6 +1,6 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
 import { build, setAside } from "../build/build.ts";
-import { contentOf, fromOf, movedFrom, pagesListed } from "../build/content.ts";
+import { fromOf, movedFrom, pagesListed } from "../build/content.ts";
 import { TooMuch } from "../build/disk-watch.ts";
 import { gate } from "../build/gate.ts";
 import { provideHistory } from "../build/history.ts";
@@ -124,7 +124,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
   if (commit !== null) await admit(context, commit);
   if (at) return at;
   const changed = await changes(context, published!.commit, head);
-  const by = planBy(changed, settings.paths, head, contentOf(published!, settings));
+  const by = planBy(changed, settings.paths, head, published!.from.read);
   // A new head that builds nothing ends a rollback as well: what is published is what it would build.
   if (by.commit === null) unholdHead(places);
   return by;

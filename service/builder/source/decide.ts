@@ -51,14 +51,20 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   return undefined;
 }
 
-export function planBy(changes: Changes, patterns: readonly string[], head: string, content: readonly string[]): Plan {
+/** `read`: the folders and files that the published release was built from. */
+export function planBy(
+  changes: Changes,
+  patterns: readonly string[],
+  head: string,
+  read: readonly string[] = [""],
+): Plan {
   if ("unknown" in changes) return { commit: head, reason: changes.unknown };
-  // A folder's name may have any character, a pattern only some.
-  const isContent = (path: string) => content.some((folder) => folder === "" || isUnder(path, folder));
+  // A folder's name may have any character, a pattern only some. A submodule is one path, and a folder may be in it.
+  const isRead = (path: string) => read.some((at) => at === "" || isUnder(path, at) || isUnder(at, path));
   const matched = new Set(relevant(changes.paths, patterns));
-  const building = changes.paths.filter((path) => matched.has(path) || isContent(path));
+  const building = changes.paths.filter((path) => matched.has(path) || isRead(path));
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
   if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
-  const what = content.length > 0 ? "the content or site.paths" : "site.paths";
-  return { commit: null, reason: `${short(head)} changes only ${listed(changes.paths)}: nothing of ${what}` };
+  const reason = `${short(head)} changes only ${listed(changes.paths)}: nothing that the site is built from`;
+  return { commit: null, reason };
 }

@@ -41,15 +41,14 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): P
     const id = builds.toString(16).padStart(32, "0");
     connection.write(`${beginOfBuild}${id}\n`);
     spawnSync("sh", ["-c", fillCache(cache)], { cwd: source });
-    if (content === undefined) {
-      const { stdout, stderr } = looked(look.folders);
-      connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
-    } else if (!existsSync(content)) {
+    if (content !== undefined && !existsSync(content)) {
       busy = false;
       writeFileSync(generator.result, `${id} exit-code exited 78\n`);
       // As infra/host/builder/content.sh says it.
       return connection.end(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.\n`);
     }
+    const { stdout, stderr } = looked(look.folders);
+    connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
     if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     // Its own process group, in place of the unit's control group.
     const child = spawn(path, args, { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });

@@ -5,15 +5,16 @@ import { type Known, plan, planBy, relevant } from "../../../../service/builder/
 
 const head = "b".repeat(40);
 
-test.each([".gitmodules", "assets/css/main.scss", "bin/deploy-site", "deploy.sh", "hugo.toml", "themes/plain"])(
-  "a change of %s starts a build",
-  (path) => {
-    const changed = planBy({ paths: ["README.md", path] }, buildPaths, head, []);
-    expect(changed).toMatchObject({ commit: head, reason: `changed: ${path}` });
-  },
-);
+test.each([
+  ...[".gitmodules", "bin/deploy-site", "deploy.sh", "hugo.toml", "config/_default/params.yaml", "go.sum", "_vendor/x"],
+  // Of a tool, and of a workspace of Go's.
+  ...["package-lock.json", "postcss.config.js", ".babelrc", ".postcssrc.json", "docsy.work"],
+])("a change of %s starts a build", (path) => {
+  const changed = planBy({ paths: ["README.md", path] }, buildPaths, head, []);
+  expect(changed).toMatchObject({ commit: head, reason: `changed: ${path}` });
+});
 
-test.each(["docs/layouts/index.html", "layouts.md", "src/deploy.sh", "hugo.toml.bak"])(
+test.each(["layouts/index.html", "LICENSE", "src/deploy.sh", ".github/workflows/a.yml", "hugo.toml.bak"])(
   "a change of %s starts no build",
   (path) => {
     expect(relevant([path], buildPaths)).toEqual([]);
@@ -75,12 +76,15 @@ describe("decided without the repository", () => {
       expect(plan({ ...at, scheduled: true, ...why })?.unlessSame).toBeUndefined();
   });
 
-  test("a push below a folder of the content builds, whatever characters its name has, and one beside it does not", () => {
-    const by = (path: string, ...content: string[]) => planBy({ paths: [path] }, buildPaths, b, content);
+  test("a push below a folder that is read builds, whatever characters its name has, and one beside it does not", () => {
+    const by = (path: string, ...read: string[]) => planBy({ paths: [path] }, buildPaths, b, read);
     expect(by("content/a.md", "content").commit).toBe(b);
     expect(by("texts/[de]* é/a.md", "texts/[de]* é").commit).toBe(b);
     expect(by("README.md", "").commit).toBe(b);
-    const reason = "bbbbbbbbbbbb changes only content.md: nothing of the content or site.paths";
+    expect(by("a/submodule", "a/submodule/layouts").commit).toBe(b);
+    // Of a release of a former version of the builder it is not known.
+    expect(planBy({ paths: ["README.md"] }, buildPaths, b).commit).toBe(b);
+    const reason = "bbbbbbbbbbbb changes only content.md: nothing that the site is built from";
     expect(by("content.md", "content")).toEqual({ commit: null, reason });
   });
 
@@ -91,7 +95,7 @@ describe("decided without the repository", () => {
 
   test("a plan without a build names the changed paths", () => {
     const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
-    const reason = /^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing of site\.paths$/;
+    const reason = /^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing that the site is built from$/;
     const none = { commit: null, reason: expect.stringMatching(reason) };
     expect(planBy({ paths: many }, buildPaths, b, [])).toEqual(none);
     expect(planBy({ paths: [] }, buildPaths, b, []).reason).toBe("bbbbbbbbbbbb changes no file");

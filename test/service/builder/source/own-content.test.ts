@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import { builderSettings } from "../../../../infra/host/builder/builder.ts";
-import { contentFolders, contentOf, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
+import { mounted, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
 import { bench, cannotBuild, closeGitHost } from "../harness.ts";
@@ -35,47 +35,26 @@ test.each([
   expect(pagesListed(`path,slug,title,date,expiryDate,publishDate,draft,permalink\n${lines.join("")}`)).toBe(count);
 });
 
-test("the content folders of a release are those that Hugo printed, or its default; none where they are outside now", () => {
-  const texts = { from: { folder: "", content: ["texts"] } };
-  expect(contentOf(texts, {})).toEqual(["texts"]);
-  expect(contentOf({ from: { folder: "", content: "/srv/c" } }, {})).toEqual(["content"]);
-  expect(contentOf(texts, { content: "/srv/c" })).toEqual([]);
-});
-
 describe("what Hugo prints of the folders", () => {
-  const printed = (dir: string, ...mounts: { source: string; target: unknown }[]) =>
-    `${JSON.stringify({ dir, mounts }, null, 3)}\n`;
-  const module = (dir: string, ...sources: string[]) =>
-    printed(dir, ...sources.map((source) => ({ source, target: "content" })));
-  const others = { styles: "assets", notes: "contents", mine: "assets/content", list: ["content"], odd: 7 };
-  const mounts = Object.entries({ ...others, posts: "/content", deep: "content/deep" });
+  const module = (dir: string, ...sources: unknown[]) =>
+    `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source })) }, null, 3)}\n`;
   const one = module("/source", "posts");
 
   test.each<[string, string, string[], folder?: string]>([
-    ["nothing", "", ["content"]],
-    ["nothing, in a folder", "", ["docs/content"], "docs"],
-    ["a fault", "Error: unmarshal failed\n{\nno JSON\n}\n", ["content"]],
-    ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', ["content"]],
-    ["a folder that is not absolute", module("source", "texts"), ["content"]],
-    ["a module without its last line", one.replace(/\}\n$/, "} x\n"), ["content"]],
+    ["nothing", "", [""]],
+    ["a fault", "Error: unmarshal failed\n{\nno JSON\n}\n", [""]],
+    ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', [""]],
+    ["a folder that is not absolute", module("source", "texts"), [""]],
+    ["a module without its last line", one.replace(/\}\n$/, "} x\n"), [""]],
     ["a module between other lines, some like its own", `WARN {\n{ WARN\n{\n"dir"\n}\n${one}WARN y\n`, ["posts"]],
-    ["a theme's content", one + module("/source/themes/t/", "content"), ["posts", "themes/t/content"]],
+    ["a theme, all of it", one + module("/source/themes/t/", "content"), ["posts", "themes/t", "themes/t/content"]],
+    ["a theme that holds its example", module("/source/a", "b") + module("/source/", "c"), ["", "a/b", "c"], "a"],
     ["the top", module("/source", "."), [""]],
     ["a folder beside the site's", module("/source/docs", "../posts", "."), ["docs", "posts"], "docs"],
     ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), ["posts"]],
-    [
-      "mounts of other kinds, and content deeper down",
-      printed("/source", ...mounts.map(([source, target]) => ({ source, target }))),
-      ["deep", "posts"],
-    ],
+    ["a mount that is no text, and one twice", module("/source", "a", 7, "a"), ["", "a"]],
   ])("%s", (_, text, expected, folder) => {
-    expect(contentFolders(text, folder === undefined ? {} : { folder })).toEqual(expected);
-  });
-
-  test("a megabyte of folders is cut", () => {
-    const many = module("/source", ...Array.from({ length: 200 }, (_, i) => `folder-${i}`));
-    expect(contentFolders(many, {}).length).toBe(50);
-    expect(contentFolders(module("/source", "x".repeat(1 << 20)), {})).toEqual(["content"]);
+    expect(mounted(text, folder === undefined ? {} : { folder }, true)).toEqual(expected);
   });
 });
 
@@ -95,18 +74,19 @@ test("a site in a folder is built from its content of every language, and a push
   };
   const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;
   const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
-  const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}`;
+  const mounts = "[[module.mounts]]\nsource = '../shared'\ntarget = 'data'\n";
+  const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}`;
   const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
   const lfs = { ".gitattributes": "*.png filter=lfs\n", "media/a.png": pointer, "static/unused.png": pointer };
-  expect((await pushed(inDocs({ ...siteFiles(1), ...files, ...lfs }))).warnings).toEqual([
+  expect((await pushed({ ...inDocs({ ...siteFiles(1), ...files, ...lfs }), "shared/b.json": "{}" })).warnings).toEqual([
     expect.stringContaining(" its pointers: docs/media/a.png. "),
   ]);
   // In its unit Hugo cannot write there, and would print nothing.
   expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
   expect(site.page()).toContain("/post/a/");
   expect(site.page("de/index.html")).toContain("/post/b/");
-  for (const folder of ["docs/texts/en", "docs/texts/de"])
-    expect((await pushed({ [`${folder}/post/c.md`]: post("C") })).reason).toBe(`changed: ${folder}/post/c.md`);
+  for (const path of ["docs/texts/en/post/c.md", "docs/texts/de/post/c.md", "shared/a.json"])
+    expect((await pushed({ [path]: path.endsWith(".md") ? post("C") : "{}" })).reason).toBe(`changed: ${path}`);
   expect(site.page()).toContain("/post/c/");
   const beside = { "layouts/index.html": "another", "texts/en/x.md": post("X"), "docs/content/d.md": post("D") };
   expect(await pushed(beside)).toMatchObject({ result: "nothing" });

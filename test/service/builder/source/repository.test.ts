@@ -29,7 +29,10 @@ test("a change of README.md builds nothing, and the next push is compared with t
   expect(await site.work()).toMatchObject({
     head: readme,
     deployed: { commit: first.head },
-    last: { result: "nothing", reason: `${readme.slice(0, 12)} changes only README.md: nothing of site.paths` },
+    last: {
+      result: "nothing",
+      reason: `${readme.slice(0, 12)} changes only README.md: nothing that the site is built from`,
+    },
   });
   site.repository.push({ "static/robots.txt": "" });
   site.push({ LICENSE: "" });
