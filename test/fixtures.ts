@@ -122,7 +122,11 @@ export const rebuilt: Settings = settled(
           writers: "docs",
           submodules: false,
           notify: "https://chat.example.org/hooks/builds",
-          hugo: { path: "/opt/hugo/hugo", minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
+          hugo: {
+            ...{ path: "/opt/hugo/hugo", minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
+            ...{ baseUrl: "https://docs.example.org/", environment: "staging", arguments: ["--buildFuture", "--gc"] },
+            variables: { HUGO_PARAMS_LINE: 'a "b" \\ %c $d' },
+          },
           limits: { memoryMiB: 256, cpuPercent: 100 },
         },
       },

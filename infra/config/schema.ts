@@ -57,11 +57,34 @@ const host = object({
   ),
 });
 
+/** That Hugo 0.111 to 0.168 know, and that neither read nor write another folder. */
+const flags = [
+  ...(["--buildDrafts", "--buildExpired", "--buildFuture", "--gc", "--ignoreCache", "--panicOnWarning"] as const),
+  ...(["--printI18nWarnings", "--printPathWarnings", "--printUnusedTemplates"] as const),
+] as const;
+
 const hugo = object({
   path: v.optional(absolutePath("/usr/local/bin/hugo", "Hugo's program."), "/usr/bin/hugo"),
   minimum: v.optional(
     text(/^\d+\.\d+(\.\d+)?$/, "a version, such as 0.111.3", "Oldest Hugo that builds the site."),
     "0.111.3", // Debian 12's
+  ),
+  baseUrl: v.exactOptional(
+    text(
+      /^https?:\/\/[A-Za-z0-9.-]+(:\d{1,5})?(\/[\w.~/+,@=-]*)?$/,
+      "an address, such as https://www.example.org/",
+      "Hugo's `baseURL`, where the site's own configuration has another.",
+    ),
+  ),
+  environment: v.optional(
+    text(/^[A-Za-z0-9][\w-]{0,63}$/, "a name, such as staging", "Hugo's environment, a folder of `config/`."),
+    "production",
+  ),
+  arguments: list(oneOf(flags, ""), "Hugo's flags", "Flags of a build, beside `--minify`."),
+  variables: named(
+    text(/^[^\x00-\x1f\x7f]{0,1000}$/, "a text of one line"),
+    "an object of names and texts, such as { HUGO_PARAMS_TRACKING: no }",
+    "Variables of a build's environment, which are public: `HUGO_…`, `HUGOxPARAMSx…` and `NODE_ENV`.",
   ),
   exec: list(pattern, "regular expressions", "Hugo's `security.exec.allow`: programs a build may run."),
   http: list(pattern, "regular expressions", "Hugo's `security.http.urls`: URLs a build may read."),

@@ -56,17 +56,30 @@ const folderFaults = ({ key, site: { webRoot, content = "", folder = "" } }: Key
   }),
 ];
 
+/** Hugo reads names in any case, and one that is there twice in any order. */
+export const ownVariables =
+  /^HUGO_((BASEURL|CACHEDIR|CONTENTDIR|ENABLEGITINFO|ENVIRONMENT|NOBUILDLOCK|PUBLISHDIR|RESOURCEDIR)$|SECURITY_)/i;
+
 function hugoFaults({ key, site: { hugo } }: Keyed, sites: readonly Keyed[]): Fault[] {
   const isWritten = ({ site: { webRoot, content = webRoot } }: Keyed): boolean =>
     [webRoot, content].some((folder) => isBelow(hugo.path, folder));
   const holder = systemFolders.test(hugo.path) ? undefined : sites.find(isWritten);
-  return faultsOf(`${key}.hugo.path`, {
+  const variables = Object.keys(hugo.variables).flatMap((name) =>
+    faultsOf(`${key}.hugo.variables.${name}`, {
+      "is no name that a build may read. Use HUGO_…, HUGOxPARAMSx… or NODE_ENV.":
+        !/^(HUGO_[A-Za-z0-9]\w*|HUGOxPARAMSx\w+|NODE_ENV)$/.test(name),
+      [`is set by pushgate itself. Remove it; ${key}.hugo has keys such as baseUrl, environment, exec and http.`]:
+        ownVariables.test(name),
+    }),
+  );
+  const path = faultsOf(`${key}.hugo.path`, {
     [`is "${hugo.path}", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`]: hiddenFromHugo.test(
       hugo.path,
     ),
     [`is "${hugo.path}", inside webRoot or content of ${holder?.key}, which change. Install Hugo in /usr/local/bin.`]:
       holder !== undefined,
   });
+  return [...variables, ...path];
 }
 
 /** Two sites may read one content folder; everything else of them is separate. */

@@ -44,6 +44,8 @@ export const builderShape = v.object({
     socket: absolute,
     /** The file in which root writes how each build ended. */
     result: absolute,
+    /** Of its settings: with others a site is built anew. */
+    digest: v.exactOptional(text),
   }),
   limits: v.object({
     releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),

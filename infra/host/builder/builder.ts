@@ -3,6 +3,7 @@ import { shares } from "../../../service/builder/build/disk.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
+import { sha256 } from "../../apply/manifest.ts";
 import { call } from "../../apply/shell.ts";
 import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
 import { buildPaths } from "../../config/schema.ts";
@@ -46,7 +47,10 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     ...(isReported(hook) && {
       reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
     }),
-    generator: { socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
+    generator: {
+      ...{ socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
+      digest: sha256(JSON.stringify(site.hugo)),
+    },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },
   };
 }

@@ -31,6 +31,7 @@ const network = `# ${units.egress} limits this to TLS to public addresses.\nRest
 
 function linesOfContent({ name, site }: SiteHook) {
   const { content, folder } = site;
+  const flags = site.hugo.arguments;
   const program = unitWord(generator.program({ site }));
   const folders = { ...inside, source: unitWord(sourceOf(folder)) };
   const pages = `${inside.cache}/${pagesName}`;
@@ -46,14 +47,17 @@ function linesOfContent({ name, site }: SiteHook) {
         "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
         `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${program}`,
       ].join("\n"),
-      command: [program, ...generator.buildArguments({ ...folders, content: undefined })],
+      command: [program, ...generator.buildArguments({ ...folders, content: undefined }, flags)],
     };
   }
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
     begin: `ExecStartPre=/bin/sh -c '${begin} || :'`,
-    command: [...[contentProgram, "run", noteOfContent(name), pages, program], ...generator.buildArguments(folders)],
+    command: [
+      ...[contentProgram, "run", noteOfContent(name), pages, program],
+      ...generator.buildArguments(folders, flags),
+    ],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,

@@ -2,6 +2,7 @@
 import type { SiteHook } from "../../config/derived.ts";
 
 type Site = Pick<SiteHook, "site">;
+type Hugo = SiteHook["site"]["hugo"];
 /** `content`: outside the repository. */
 type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & { readonly content?: string | undefined };
 
@@ -10,8 +11,11 @@ type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & { 
  * `--noBuildLock`: the source is read-only. `--noChmod`, `--noTimes`: the destination is another account's folder, whose
  * times Hugo may not set, and it fails where it may not.
  */
-export const buildArguments = ({ source, content, destination, cache }: Folders): readonly string[] => [
-  ...["--minify", "--noBuildLock", "--noChmod", "--noTimes"],
+export const buildArguments = (
+  { source, content, destination, cache }: Folders,
+  flags: readonly string[] = [],
+): readonly string[] => [
+  ...["--minify", "--noBuildLock", "--noChmod", "--noTimes", ...flags],
   ...["--source", source, ...(content === undefined ? [] : ["--contentDir", content])],
   ...["--destination", destination, "--cacheDir", cache],
 ];
@@ -36,11 +40,13 @@ const policy = (allowed: readonly string[]): string =>
 /** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
 export const environment = (
   { content, destination, cache }: Omit<Folders, "source">,
-  { exec, http }: Pick<SiteHook["site"]["hugo"], "exec" | "http">,
+  { baseUrl, environment = "production", variables, exec, http }: Pick<Hugo, "exec" | "http"> & Partial<Hugo>,
 ) => ({
+  ...variables,
+  ...(baseUrl !== undefined && { HUGO_BASEURL: baseUrl }),
   HUGO_CACHEDIR: cache,
   ...(content !== undefined && { HUGO_CONTENTDIR: content }),
-  HUGO_ENVIRONMENT: "production",
+  HUGO_ENVIRONMENT: environment,
   HUGO_NOBUILDLOCK: "true",
   HUGO_PUBLISHDIR: destination,
   HUGO_RESOURCEDIR: `${cache}/resources`,

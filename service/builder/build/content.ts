@@ -5,7 +5,7 @@ import { absolute } from "../../shapes.ts";
 import type { From, Manifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 
-export type Given = Pick<BuilderSettings, "content" | "folder">;
+export type Given = Pick<BuilderSettings, "content" | "folder"> & { readonly generator?: { readonly digest?: string } };
 
 /** The generator's unit prints this and 32 hex digits, which build it is, in its first line; the other after the folders. */
 export const beginOfBuild = "pushgate-generator build=";
@@ -68,11 +68,13 @@ export const fromOf = (given: Given, printed: string): From => ({
   folder: given.folder ?? "",
   content: given.content ?? [],
   read: mounted(printed, given, true),
+  ...(given.generator?.digest && { digest: given.generator.digest }),
 });
 
-/** Why a release was built from other folders than those of the settings; undefined if it was not. */
+/** Why a release was built from other folders, or by other settings of Hugo's, than those of now; undefined if it was not. */
 export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {
   if (from.folder !== (given.folder ?? "")) return `site.folder was ${from.folder || "not set"} for ${release}`;
   const outside = typeof from.content === "string" ? from.content : undefined;
-  return outside === given.content ? undefined : `site.content was ${outside ?? "not set"} for ${release}`;
+  if (outside !== given.content) return `site.content was ${outside ?? "not set"} for ${release}`;
+  return from.digest === given.generator?.digest ? undefined : `the settings of site.hugo were others for ${release}`;
 }

@@ -11,9 +11,15 @@ export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string
 
 /**
  * The site's folder in the repository, "" for its top; the content's folder outside it, else a list; and what the build
- * read of the repository, by its mounts. A former version of the builder wrote no `read`.
+ * read of the repository, by its mounts; and the digest of the generator's settings. A former version of the builder wrote
+ * neither of the last two.
  */
-export type From = Readonly<{ folder: string; content: string | readonly string[]; read?: readonly string[] }>;
+export type From = Readonly<{
+  folder: string;
+  content: string | readonly string[];
+  read?: readonly string[];
+  digest?: string;
+}>;
 
 export type Manifest = {
   readonly release: string;

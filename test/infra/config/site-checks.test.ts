@@ -57,6 +57,8 @@ test.each([
   { folder: "docs/", submodules: false, paths: ["docs/layouts/", "shared/"] },
   { webRoot: "/srv/etc/site", content: "/content/home" },
   { hugo: { path: "/opt/home/hugo" } },
+  { hugo: { baseUrl: "http://localhost:1313", environment: "staging", arguments: ["--gc", "--panicOnWarning"] } },
+  { hugo: { variables: { HUGO_PARAMS_a_B: 'a "b" %c $d', HUGOxPARAMSxa_b: "", HUGO_ENV: "x", NODE_ENV: "x" } } },
   { hugo: { http: ["(?i)^https://(?P<host>x)/"] } },
   { egress: ["10.1.0.0/16", "fd12::/16"], folders: { a: "/srv/a", b: "/srv/b" }, hostname },
   { writers: "a".repeat(31), assets: ["a".repeat(10)] },
@@ -124,6 +126,24 @@ test.each<[says: string, object]>([
   ['egress[0] is "198.51.100.0/24", which is on the internet', { egress: ["198.51.100.0/24"] }],
   ['hugo.exec[0] is "^npx($". Use a regular', { hugo: { exec: ["^npx($"] } }],
   ['hugo.http[0] is "^https://\\n". Use a regular', { hugo: { http: ["^https://\n"] } }],
+  ...["--watch", "-D", "--minify", "--config=a", "--gc --quiet"].map((flag): [string, object] => [
+    `hugo.arguments[0] is "${flag}". Use one of --buildDrafts, --buildExpired, --buildFuture, --gc,`,
+    { hugo: { arguments: [flag] } },
+  ]),
+  ...["PATH", "LD_PRELOAD", "HUGO", "HUGO_", "HUGO__SECURITY_EXEC", "HUGO-A", "HUGOxSECURITYxEXECxALLOW", "hugo_a"].map(
+    (name): [string, object] => [
+      `hugo.variables.${name} is no name that a build may read. Use HUGO_`,
+      { hugo: { variables: { [name]: "x" } } },
+    ],
+  ),
+  ...["HUGO_BASEURL", "HUGO_baseURL", "HUGO_SECURITY_EXEC_ALLOW", "HUGO_SECURITY_FUNCS_GETENV"].map(
+    (name): [string, object] => [
+      `hugo.variables.${name} is set by pushgate itself. Remove it; hooks[0].site.hugo has`,
+      { hugo: { variables: { [name]: "x" } } },
+    ],
+  ),
+  ["hugo.variables.HUGO_A is true, which YAML reads as a boolean", { hugo: { variables: { HUGO_A: true } } }],
+  ['hugo.variables.HUGO_A is "a\\nb". Use a text of one line', { hugo: { variables: { HUGO_A: "a\nb" } } }],
   ['hugo.path is "/home/me/bin/hugo", in a folder that Hugo', { hugo: { path: "/home/me/bin/hugo" } }],
 ])("hooks[0].site.%s", (says, change) => {
   expect(faultsOf(withSite(change))).toEqual(begins(`hooks[0].site.${says}`));
@@ -163,6 +183,12 @@ test.each<[key: string, (text: string) => object, string[]]>([
   ],
   ["writers", (writers) => ({ writers }), ["two words", "$(id)", "..", "-a", "a".repeat(32)]],
   ["hugo.minimum", (minimum) => ({ hugo: { minimum } }), ["0.1 1", "$(id)", "0..1", "1", "0.1.2.3"]],
+  [
+    "hugo.baseUrl",
+    (baseUrl) => ({ hugo: { baseUrl } }),
+    ["/", "www.example.org", "ftp://a/", "https://a/?b", "https://a b/"],
+  ],
+  ["hugo.environment", (environment) => ({ hugo: { environment } }), ["-a", "a/b", "a b", "..", "a".repeat(65)]],
   ["assets[0]", (one) => ({ assets: [one] }), ["$(id)", ".css", "CSS", "a".repeat(11)]],
 ])("site.%s is no other text", (key, change, texts) => {
   for (const text of texts)

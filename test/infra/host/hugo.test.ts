@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { ownVariables } from "../../../infra/config/site-checks.ts";
 import { buildArguments, environment } from "../../../infra/host/builder/hugo.ts";
 import { remove } from "../../../service/builder/files.ts";
 import { cannotBuild } from "../../service/builder/harness.ts";
@@ -24,12 +25,43 @@ function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters
     writeFileSync(join(source, path), text);
   }
   const env = { PATH: process.env.PATH, ...environment({ destination, cache }, { exec: [], http: [], ...hugo }) };
-  const { stdout, stderr } = spawnSync("hugo", buildArguments({ source, destination, cache }), {
+  const args = buildArguments({ source, destination, cache }, hugo.arguments);
+  const { stdout, stderr } = spawnSync("hugo", args, {
     env,
     encoding: "utf8",
   });
   return { said: stdout + stderr, page: (path = "index.html") => readFileSync(join(destination, path), "utf8") };
 }
+
+test("the operator's address, environment, flags and variables outrank the site's", () => {
+  const page = (more: string) => `---\ntitle: x\n${more}\n---\n`;
+  const { said, page: read } = built(
+    {
+      "hugo.toml": 'baseURL = "https://own.example/a/"\n[params]\nwho = "own"\n',
+      "config/staging/params.toml": 'where = "staging"\n',
+      "layouts/index.html":
+        '{{ .Permalink }} {{ site.Params.who }} {{ site.Params.where }} {{ getenv "HUGO_ENV" }}{{ range site.RegularPages }} {{ .Title }}{{ end }}',
+      "layouts/_default/single.html": "{{ .Title }}",
+      "content/a.md": page("draft: true"),
+      "content/b.md": page("date: 2999-01-01"),
+      "content/c.md": page("expiryDate: 2001-01-01"),
+    },
+    {
+      ...{ baseUrl: "https://www.example.org/b/", environment: "staging" },
+      arguments: ["--buildDrafts", "--buildExpired", "--buildFuture", "--gc", "--ignoreCache", "--printPathWarnings"],
+      variables: { HUGO_PARAMS_WHO: 'a "b"', HUGO_ENV: "e" },
+    },
+  );
+  expect(said).not.toMatch(/^(ERROR|Error)/m);
+  expect(read()).toBe('https://www.example.org/b/ a "b" staging e x x x');
+});
+
+test("no variable of the operator's is one of pushgate's", () => {
+  const names = Object.keys(
+    environment({ content: "/c", destination: "/d", cache: "/e" }, { baseUrl: "x", exec: [], http: [] }),
+  );
+  expect(names.filter((name) => !ownVariables.test(name))).toEqual([]);
+});
 
 const own = '[security.http]\nurls = [".*"]\n';
 test.each([

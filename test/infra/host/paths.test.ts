@@ -35,7 +35,7 @@ const siteAt = (path: string): Settings =>
     content: `${path}.content`,
     folder: path.slice(1),
     folders: { downloads: `${path}.downloads` },
-    hugo: { path: `${path}.hugo`, minimum: "0.111.3", exec: [], http: [] },
+    hugo: { ...rebuilt.hooks[0]!.site!.hugo, path: `${path}.hugo` },
   });
 
 test("each account of a site is its own, and its name says which site and fits systemd's 31 characters", () => {

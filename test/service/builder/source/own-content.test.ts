@@ -18,6 +18,19 @@ test.each<[string, From, Given, string | undefined]>([
   ["another folder outside", { folder: "", content: "/srv/c" }, { content: "/srv/d" }, "site.content was /srv/c for r"],
   ["content outside", { folder: "", content: ["content"] }, { content: "/srv/d" }, "site.content was not set for r"],
   ["no site.folder", { folder: "", content: ["content"] }, { folder: "docs" }, "site.folder was not set for r"],
+  ["the same settings of Hugo", { folder: "", content: [], digest: "a" }, { generator: { digest: "a" } }, undefined],
+  [
+    "others",
+    { folder: "", content: [], digest: "a" },
+    { generator: { digest: "b" } },
+    "the settings of site.hugo were others for r",
+  ],
+  [
+    "unknown ones",
+    { folder: "", content: [] },
+    { generator: { digest: "b" } },
+    "the settings of site.hugo were others for r",
+  ],
   ["another site.folder", { folder: "docs", content: ["docs/content"] }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
   expect(movedFrom({ release: "r", from }, settings)).toBe(reason);
