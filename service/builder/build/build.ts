@@ -19,7 +19,7 @@ import { failed, rejected, type Setback } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { beginOfBuild, endOfFolders, mostPrinted, statsName } from "./content.ts";
 import { watchDisk } from "./disk-watch.ts";
-import { folderAdvice, reasonOf, warningsOf } from "./hugo.ts";
+import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
 import { pointerWarnings } from "./pointers.ts";
 
 type Build = UnitEnd & { readonly output: string; readonly printed: string };
@@ -50,9 +50,13 @@ export async function build(settings: BuilderSettings, places: Places, files: re
   if (over) throw over;
   warnings.push(...warningsOf(built.output), ...pointerWarnings(places.clone, files, built.printed, settings));
   const advice = folderAdvice(files, settings.folder);
-  if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits) + advice);
+  const version = versionAdvice(built.output, files);
+  if (built.result !== "success" || built.code !== "exited") {
+    const needed = built.result === "exit-code" ? version : "";
+    throw failed(needed + reasonOf(built, limits) + advice);
+  }
   if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
-  return { printed: built.printed, advice };
+  return { printed: built.printed, version, advice };
 }
 
 /** The unit mounts the stats over the source's file. A build begins with the repository's, else with the last ones. */

@@ -5,8 +5,18 @@ import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
 
-/** `former`: the pages of the published release; `content`: those to compare with else. Returns all files. Throws Setback. */
-export function gate(out: string, settings: BuilderSettings, former: number | null, content: number, hint: string) {
+/**
+ * `former`: the pages of the published release; `content`: those to compare with else; `hint`, `version`: after and before
+ * the reason where pages are missing. Returns all files. Throws Setback.
+ */
+export function gate(
+  out: string,
+  settings: BuilderSettings,
+  former: number | null,
+  content: number,
+  hint: string,
+  version = "",
+) {
   const { limits, folders } = settings;
   const { found, sizes } = lookAt(out);
   if (found.links.length > 0)
@@ -15,9 +25,11 @@ export function gate(out: string, settings: BuilderSettings, former: number | nu
     throw rejected(`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`);
   const index = found.files.indexOf("index.html");
   if (index < 0)
-    throw rejected(`Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`);
+    throw rejected(
+      `${version}Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`,
+    );
   if (sizes[index] === 0)
-    throw rejected(`Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
+    throw rejected(`${version}Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
   const shadowed = found.files.filter((path) => folders.some((name) => isUnder(path, name)));
   if (shadowed.length > 0)
     throw rejected(
@@ -32,7 +44,7 @@ export function gate(out: string, settings: BuilderSettings, former: number | nu
       : `the published release has ${former}. Check the content; if the pages were removed on purpose`;
   if (pages < least)
     throw rejected(
-      `only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent ` +
+      `${version}only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent ` +
         `(${limits.pagesPercent}).${hint}`,
     );
   const bytes = sizes.reduce((sum, size) => sum + onDisk(size), 0);

@@ -10,10 +10,10 @@ type Build = UnitEnd & { readonly output: string };
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
-/** What an error of Hugo, or a warning before it, means here. The first row that matches counts. */
+/** What an error or a warning of Hugo means here. The first row that matches counts. */
 const causes: readonly (readonly [RegExp, string])[] = [
   [
-    /access denied: "go" is not whitelisted/,
+    /access denied: "go" is not whitelisted|binary with name "go" not found/,
     "the site imports Hugo modules, which a build does not download. Run hugo mod vendor, and commit _vendor.",
   ],
   [
@@ -21,22 +21,57 @@ const causes: readonly (readonly [RegExp, string])[] = [
     "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.",
   ],
   [
-    /Module "[^"\n]+" is not compatible with this Hugo version[^;\n]*/,
-    "$&. Install the Hugo that it needs, and set hooks[].site.hugo.path.",
+    /TOCSS-DART: failed to transform [^\n]*(?:system \$PATH|install Dart Sass)/,
+    "the site needs Dart Sass. Install it in /usr/local/bin, and add ^(dart-)?sass(-embedded)?$$ to hooks[].site.hugo.exec.",
+  ],
+  [
+    /TOCSS: failed to transform [^\n]*not available in your current Hugo version/,
+    "the site needs the extended edition of Hugo. Install it, and set hooks[].site.hugo.path.",
+  ],
+  [
+    /(?:binary with name|exec:) "([^"\n]+)"(?:: executable file)? not found|install with "npm install ([^"\n]+)"/,
+    "the build does not find $1$2. Install it in /usr/local/bin.",
+  ],
+  [
+    /Get "([^"\n]+)": dial /,
+    "the build does not reach $1. It reaches port 443 of public addresses that hooks[].site.hugo.http allows, and no other.",
+  ],
+  [
+    /module "([^"\n]+)" not found/,
+    "the repository has no theme or module $1. Commit it, or add it as a submodule, which hooks[].site.submodules allows.",
+  ],
+  [
+    /function "([^"\n]+)" not defined/,
+    "this Hugo has no function $1. Install the Hugo that has it, and set hooks[].site.hugo.path; or correct its name.",
   ],
 ];
 
-function causeOf(output: string, said: string): string | undefined {
+const meant = (output: string): string | undefined => {
   const [pattern, text = ""] = causes.find(([pattern]) => pattern.test(output)) ?? [];
-  return pattern && `${printable(pattern.exec(output)![0].replace(pattern, text), 400)} (Hugo: ${said})`;
+  return pattern && printable(pattern.exec(output)![0].replace(pattern, text), 400);
+};
+
+/** In their places since Hugo 0.146; an older one finds no layout there, and exits with 0. */
+const newLayouts =
+  /(^|\/)layouts\/(_partials\/|_shortcodes\/|(baseof|home|page|section|single|list|all)(\.[^/]+)?\.html$)/;
+
+/** For a build that went wrong: which Hugo the site needs, if Hugo or the layouts say so; else "". */
+export function versionAdvice(output: string, files: readonly string[] = []): string {
+  const [module] = /Module "[^"\n]+" is not compatible with this Hugo version[^;\n]*/.exec(output) ?? [];
+  const [, version, minor] = /^hugo v(0\.(\d+)[.\d]*)/m.exec(output) ?? [];
+  const layout = Number(minor) < 146 ? files.find((path) => newLayouts.test(path)) : undefined;
+  const needed = layout && `${printable(layout, 100)} is a layout for Hugo 0.146 or later, and this is Hugo ${version}`;
+  const why = module ? printable(module, 200) : needed;
+  return why ? `${why}. Install the Hugo that it needs, and set hooks[].site.hugo.path. ` : "";
 }
 
 const mostWarnings = 5;
 
 /** What Hugo warns of, each once. */
 export function warningsOf(output: string): string[] {
-  const all = new Set([...output.matchAll(/^WARN +(?:\d{4}\/\d\d\/\d\d [\d:]{8} )?(.+)/gm)].map(([, text]) => text!));
-  const shown = [...all].slice(0, mostWarnings).map((text) => `Hugo: ${printable(text, 300)}`);
+  const lines = output.matchAll(/^(?:WARN +(?:\d{4}\/\d\d\/\d\d [\d:]{8} )?|(?=i18n\|))(.+)/gm);
+  const all = new Set([...lines].map(([, text]) => text!));
+  const shown = [...all].slice(0, mostWarnings).map((text) => `Hugo: ${meant(text) ?? printable(text, 300)}`);
   return all.size > mostWarnings ? [...shown, `Hugo: ${all.size - mostWarnings} more warnings`] : shown;
 }
 
@@ -86,7 +121,7 @@ export function reasonOf({ result, code, status, output }: Build, limits: Builde
         return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
       // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
-      return causeOf(output, said) ?? `${templateOf(output) ?? "Hugo failed"}: ${said}`;
+      return meant(output) ? `${meant(output)} (Hugo: ${said})` : `${templateOf(output) ?? "Hugo failed"}: ${said}`;
     default:
       return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-generator-*'. Its output: ${said}`;
   }

@@ -78,11 +78,11 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   });
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   if (!published) remove(places.pages); // so that they are listed
-  const { printed, advice } = await run.timed("build", () => build(settings, places, files, last.warnings));
+  const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, last.warnings));
   await run.timed("publish", async () => {
     const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
     const content = published ? 0 : pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "");
-    const found = gate(places.out, settings, published?.pages ?? null, content, leftOut + advice);
+    const found = gate(places.out, settings, published?.pages ?? null, content, leftOut + advice, version);
     const source = { commit, from: fromOf(settings, printed), warnings: last.warnings };
     const made = await makeRelease(settings, places, source, found);
     try {

@@ -17,7 +17,14 @@ const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, pa
 function fault(former: number | null = null, hint = "", releaseBytes = 5 << 20, content = 0): string {
   const limits = { releaseBytes, pagesPercent: 50 };
   try {
-    gate(out, { folders: ["downloads"], limits } as unknown as BuilderSettings, former, content, hint);
+    gate(
+      out,
+      { folders: ["downloads"], limits } as unknown as BuilderSettings,
+      former,
+      content,
+      hint,
+      hint && "Hugo 9. ",
+    );
     return "";
   } catch (error) {
     expect(error).toMatchObject({ result: "rejected" });
@@ -66,17 +73,17 @@ test.each<[string, () => unknown, string | RegExp]>([
   expect(fault()).toMatch(reason);
 });
 
-test("a build without a home page, with an empty one or with too few pages has the hint behind its fault", () => {
+test("a build without a home page, with an empty one or with too few pages has the hint behind its fault, and the version first", () => {
   const left = " These links were left out: layouts.";
   const both = () => [fault(3), fault(3, left)];
   const missing = "Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.";
-  expect(both()).toEqual([missing, missing + left]);
+  expect(both()).toEqual([missing, `Hugo 9. ${missing}${left}`]);
   write("index.html", "");
   const empty = "Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.";
-  expect(both()).toEqual([empty, empty + left]);
+  expect(both()).toEqual([empty, `Hugo 9. ${empty}${left}`]);
   write("index.html");
   const [few, fewLeft] = both();
-  expect([few?.slice(0, 26), fewLeft]).toEqual(["only 1 pages were built an", few + left]);
+  expect([few?.slice(0, 26), fewLeft]).toEqual(["only 1 pages were built an", `Hugo 9. ${few}${left}`]);
 });
 
 test("an error of the disk is no fault of the build", () => {

@@ -1,6 +1,6 @@
 /** What a failed build is called, by how Hugo's unit ended and what Hugo printed. */
 import { expect, test } from "vitest";
-import { folderAdvice, reasonOf, warningsOf } from "../../../../service/builder/build/hugo.ts";
+import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "../../../../service/builder/build/hugo.ts";
 
 const limits = { releaseBytes: 1, pagesPercent: 50, seconds: 30, memoryMiB: 1024, tasks: 256 };
 
@@ -48,18 +48,52 @@ test.each([
 
 const denied = (what: string, policy: string) =>
   `Error: x: access denied: "${what}" is not whitelisted in policy "security.${policy}"; the current security configuration is:`;
-const module = 'Module "t" is not compatible with this Hugo version';
-const partial = 'partial "head.html" not found';
+const notHere = "this feature is not available in your current Hugo version, see https://goo.gl/YMrWcn";
+const [sass, binary] = ['failed to transform "a.scss" (text/x-scss). ', 'binary with name "postcss" not found'];
 test.each([
   [denied("go", "exec.allow"), "the site imports Hugo modules, which a build does not download. Run hugo mod vendor,"],
   [denied("npx", "exec.allow"), "the build may not use npx. Add it to hooks[].site.hugo.exec, which outranks"],
   [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
   [denied("XX", "funcs.getenv"), 'Hugo failed: x: access denied: "XX"'],
-  [`WARN 2026/11/23 12:00:00 ${module}; run\nError: ${partial}`, `${module}. Install the Hugo that it needs, and set`],
-  [`WARN  ${module}: Min 0.9; run\nError: layouts/a.html:1: ${partial}`, `${module}: Min 0.9. Install the Hugo that`],
+  // As 0.111, and then as 0.131 to 0.168 say it.
+  [`TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`, "the site needs Dart Sass. Ins"],
+  [`TOCSS-DART: ${sass}You need to install Dart Sass, see x: ${notHere}`, "the site needs Dart Sass. Install it in"],
+  [`TOCSS: ${sass}Check your Hugo installation; x: ${notHere}`, "the site needs the extended edition of Hugo. Install"],
+  [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the build does not find postcss-cli. In"],
+  [`POSTCSS: x. See x: ${binary} using npx`, "the build does not find postcss. Install it in /usr/local/bin. (Hugo: "],
+  ['x: exec: "npx": executable file not found in $PATH', "the build does not find npx. Install it in"],
+  [
+    'download modules: binary with name "go" not found in PATH',
+    "the site imports Hugo modules, which a build does not",
+  ],
+  ['Get "https://x/": dial tcp: lookup x', "the build does not reach https://x/. It reaches port 443 of public"],
+  ['module "t" not found in "/source/themes/t"; either', "the repository has no theme or module t. Commit it, or add"],
+  ['parse failed: template: a.html:1: function "try" not defined', "this Hugo has no function try. Install the Hugo"],
 ])("%s has the reason: %s", (output, words) => {
   const found = reason("exit-code exited 1", output);
-  expect([found.startsWith(words), /access denied: |head\.html" not found\)$/.test(found)]).toEqual([true, true]);
+  const [said] = output.replace(/^Error: /, "").split(";");
+  expect([found.startsWith(words), found.includes(said!)]).toEqual([true, true]);
+});
+
+const module = 'Module "t" is not compatible with this Hugo version';
+test.each([
+  [`WARN 2026/11/23 12:00:00 ${module}; run\nError: x`, "", module],
+  [`WARN  ${module}: Min 0.9; run\nError: x`, "layouts/a.html", `${module}: Min 0.9`],
+  ["hugo v0.145.0+extended", "themes/t/layouts/baseof.html", "themes/t/layouts/baseof.html is a layout for Hugo 0.146"],
+  [
+    "hugo v0.111.3",
+    "a.md layouts/_partials/a.html",
+    "layouts/_partials/a.html is a layout for Hugo 0.146 or later, and",
+  ],
+  ["hugo v0.146.0", "layouts/baseof.html", ""],
+  ["hugo v0.111.3", "layouts/index.html layouts/404.html layouts/_default/single.html layouts/partials/page.html", ""],
+])("after %j with the files %j the advice on the version begins with: %j", (output, files, words) => {
+  const found = versionAdvice(output, files.split(" "));
+  expect([found.startsWith(words), found === "" || found.endsWith(" and set hooks[].site.hugo.path. ")]).toEqual([
+    true,
+    true,
+  ]);
+  if (words === "") expect(found).toBe("");
 });
 
 test("Hugo's warnings are reported once each, without their times, the first five of them", () => {
@@ -69,6 +103,11 @@ test("Hugo's warnings are reported once each, without their times, the first fiv
   const five = [...two, "Hugo: d", "Hugo: e", "Hugo: f"];
   expect(warningsOf([...lines, "WARN d\nWARN e\nWARN f\nWARN g\nWARN h"].join("\n"))).toEqual([
     ...[...five, "Hugo: 2 more warnings"],
+  ]);
+  // Of 0.111, and one that has a cause.
+  expect(warningsOf(`i18n|MISSING_TRANSLATION|en|a\nWARN  x: ${denied("https://x/", "http.urls")}`)).toEqual([
+    "Hugo: i18n|MISSING_TRANSLATION|en|a",
+    expect.stringMatching(/^Hugo: the build may not use https:\/\/x\/\. Add it to hooks\[\]\.site\.hugo\.http, /),
   ]);
 });
 
