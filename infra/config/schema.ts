@@ -32,8 +32,8 @@ import {
  * script. A path that ends in a slash is a folder and everything below it; `*` matches within a segment. Sorted.
  */
 export const buildPaths: string[] = (
-  ".*rc* .gitmodules *.cjs *.js *.json *.mjs *.toml *.ts *.work *.yaml *.yml _vendor/ bin/deploy* config/ deploy* go.mod " +
-  "go.sum scripts/deploy*"
+  ".*rc .*rc.* .gitmodules *.cjs *.js *.json *.mjs *.toml *.ts *.work *.yaml *.yml _vendor/ bin/deploy* config/ deploy* " +
+  "go.mod go.sum resources/_gen/ scripts/deploy*"
 ).split(" ");
 
 export const assetExtensions: string[] =

@@ -14,7 +14,7 @@ test.each([
   expect(changed).toMatchObject({ commit: head, reason: `changed: ${path}` });
 });
 
-test.each(["layouts/index.html", "LICENSE", "src/deploy.sh", ".github/workflows/a.yml", "hugo.toml.bak"])(
+test.each([".editorconfig", "LICENSE", "src/deploy.sh", ".github/workflows/a.yml", "hugo.toml.bak"])(
   "a change of %s starts no build",
   (path) => {
     expect(relevant([path], buildPaths)).toEqual([]);
