@@ -57,7 +57,7 @@ const host = object({
   ),
 });
 
-/** That Hugo 0.111 to 0.168 know, and that neither read nor write another folder. */
+/** Flags that Hugo 0.111 to 0.168 know and that lead to no other folder. */
 const flags = [
   ...(["--buildDrafts", "--buildExpired", "--buildFuture", "--gc", "--ignoreCache", "--panicOnWarning"] as const),
   ...(["--printI18nWarnings", "--printPathWarnings", "--printUnusedTemplates"] as const),
@@ -83,7 +83,7 @@ const hugo = object({
   arguments: list(oneOf(flags, ""), "Hugo's flags", "Flags of a build, beside `--minify`."),
   variables: named(
     text(/^[^\x00-\x1f\x7f]{0,1000}$/, "a text of one line"),
-    "an object of names and texts, such as { HUGO_PARAMS_TRACKING: no }",
+    "an object of names and texts, such as { HUGO_PARAMS_STAGE: beta }",
     "Variables of a build's environment, which are public: `HUGO_…`, `HUGOxPARAMSx…` and `NODE_ENV`.",
   ),
   exec: list(pattern, "regular expressions", "Hugo's `security.exec.allow`: programs a build may run."),
@@ -153,7 +153,10 @@ const site = object({
       "Group on the host whose members may request a build.",
     ),
   ),
-  hugo: v.optional(described(hugo, "Hugo's program, and what a build may reach."), {}),
+  hugo: v.optional(
+    described(hugo, "Hugo's program, what outranks the site's own configuration, and what a build may reach."),
+    {},
+  ),
   schedule: v.exactOptional(
     text(
       // Nothing that a unit file or a shell reads as its own, and no crontab line. Each host's systemd reads the rest.

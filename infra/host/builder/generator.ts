@@ -42,7 +42,7 @@ function linesOfContent({ name, site }: SiteHook) {
     return {
       ...{ finding: "", content: "" },
       begin: [
-        "# The generator then prints which folders are the content. If that fails, it gives the reason below.",
+        "# The generator then prints which folders it mounts. If that fails, it gives the reason below.",
         "# Before a site's first release the builder removes the list of pages, to compare the build with a new one.",
         "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
         `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${program}`,

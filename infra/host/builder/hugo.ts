@@ -20,7 +20,7 @@ export const buildArguments = (
   ...["--destination", destination, "--cacheDir", cache],
 ];
 
-/** Prints which folders of the site in the working folder are the content; and its pages, as CSV. */
+/** Prints what the site in the working folder mounts; and its pages, as CSV. */
 export const look = { folders: "config mounts", pages: "list all" } as const;
 
 /** Shell, in the site's folder: adds what the repository has of the cache, such as compiled Sass. The newest of both counts. */
@@ -31,8 +31,8 @@ export const fillCache = (cache: string) =>
 const git = "^git$";
 
 /**
- * One expression, or the word that closes the policy: Hugo reads a list in a variable only where the site's configuration
- * has one, and takes it for a single expression else. There it is YAML, in which a blank may have a meaning.
+ * One expression, or the word that closes the policy. Hugo reads a variable as a list, in YAML, only where the site's own
+ * configuration has one, and as a single expression else. In YAML a blank may have a meaning.
  */
 const policy = (allowed: readonly string[]): string =>
   allowed.map((pattern) => `(${pattern.replaceAll(" ", "\\x20")})`).join("|") || "none";

@@ -51,10 +51,7 @@ export async function build(settings: BuilderSettings, places: Places, files: re
   warnings.push(...warningsOf(built.output), ...pointerWarnings(places.clone, files, built.printed, settings));
   const advice = folderAdvice(files, settings.folder);
   const version = versionAdvice(built.output, files);
-  if (built.result !== "success" || built.code !== "exited") {
-    const needed = built.result === "exit-code" ? version : "";
-    throw failed(needed + reasonOf(built, limits) + advice);
-  }
+  if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits, version) + advice);
   if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
   return { printed: built.printed, version, advice };
 }

@@ -94,7 +94,11 @@ export function folderAdvice(files: readonly string[], folder = ""): string {
   return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;
 }
 
-export function reasonOf({ result, code, status, output }: Build, limits: BuilderSettings["limits"]): string {
+export function reasonOf(
+  { result, code, status, output }: Build,
+  limits: BuilderSettings["limits"],
+  version = "",
+): string {
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
   if (noMoreProcesses.test(output))
@@ -121,7 +125,10 @@ export function reasonOf({ result, code, status, output }: Build, limits: Builde
         return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
       // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
-      return meant(output) ? `${meant(output)} (Hugo: ${said})` : `${templateOf(output) ?? "Hugo failed"}: ${said}`;
+      return (
+        version +
+        (meant(output) ? `${meant(output)} (Hugo: ${said})` : `${templateOf(output) ?? "Hugo failed"}: ${said}`)
+      );
     default:
       return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-generator-*'. Its output: ${said}`;
   }

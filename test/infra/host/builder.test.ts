@@ -4,7 +4,9 @@ import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
+import { look } from "../../../infra/host/builder/hugo.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { endOfFolders } from "../../../service/builder/build/content.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
@@ -100,6 +102,12 @@ describe("units", () => {
   test("each of a git host's keys is a line", () => {
     const files = filesOf(changed({ knownHosts: ["a ssh-ed25519 A", "a ssh-rsa B"] }));
     expect(endingIn("docs.known_hosts", files)).toBe("a ssh-ed25519 A\na ssh-rsa B\n");
+  });
+
+  test("for content on the host a shell prints what the builder reads", () => {
+    const program = endingIn("generator-content", filesOf(changed({})));
+    for (const line of [`"$1" ${look.folders}`, `"$1" ${look.pages} `, `say "${endOfFolders}"`])
+      expect(program).toContain(line);
   });
 
   test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {

@@ -89,6 +89,11 @@ test.each([
   ["hugo v0.111.3", "layouts/index.html layouts/404.html layouts/_default/single.html layouts/partials/page.html", ""],
 ])("after %j with the files %j the advice on the version begins with: %j", (output, files, words) => {
   const found = versionAdvice(output, files.split(" "));
+  // A reason of the unit's own program is no matter of the version.
+  const [own, ofHugo] = ["78", "1"].map((status) =>
+    reasonOf({ result: "exit-code", code: "exited", status, output: "x" }, limits, found),
+  );
+  expect([own, ofHugo]).toEqual(["x", `${found}Hugo failed: x`]);
   expect([found.startsWith(words), found === "" || found.endsWith(" and set hooks[].site.hugo.path. ")]).toEqual([
     true,
     true,
