@@ -68,7 +68,7 @@ function hugoFaults({ key, site: { hugo } }: Keyed, sites: readonly Keyed[]): Fa
     faultsOf(`${key}.hugo.variables.${name}`, {
       "is no name that a build may read. Use HUGO_…, HUGOxPARAMSx… or NODE_ENV.":
         !/^(HUGO_[A-Za-z0-9]\w*|HUGOxPARAMSx\w+|NODE_ENV)$/.test(name),
-      [`is set by pushgate itself. Remove it; ${key}.hugo has keys such as baseUrl, environment, exec and http.`]:
+      [`is none of the build's. Use baseUrl, environment, exec and http of ${key}.hugo; the site itself sets enableGitInfo.`]:
         ownVariables.test(name),
     }),
   );

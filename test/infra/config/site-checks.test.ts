@@ -138,7 +138,7 @@ test.each<[says: string, object]>([
   ),
   ...["HUGO_BASEURL", "HUGO_baseURL", "HUGO_SECURITY_EXEC_ALLOW", "HUGO_SECURITY_FUNCS_GETENV"].map(
     (name): [string, object] => [
-      `hugo.variables.${name} is set by pushgate itself. Remove it; hooks[0].site.hugo has`,
+      `hugo.variables.${name} is none of the build's. Use baseUrl`,
       { hugo: { variables: { [name]: "x" } } },
     ],
   ),
