@@ -25,7 +25,8 @@ import { type Ran, run, until } from "./process.ts";
 /** Kernel modules that the initrd loads before it mounts the tree: a container's tree has no modules or modprobe. */
 const modules = [
   ...["virtio_pci", "virtio_blk", "virtio_net"],
-  ...["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet", "nft_objref", "nf_log_syslog", "tcp_diag"],
+  ...["nf_tables", "nft_ct", "nft_limit", "nft_log", "nft_reject_inet", "nft_objref", "nft_fib_inet"],
+  ...["nf_log_syslog", "tcp_diag"],
 ];
 const moduleFolders = [
   "drivers/virtio",
