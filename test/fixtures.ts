@@ -100,6 +100,9 @@ const knownHosts = [
   "[git.example.net]:2222 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT",
 ];
 
+/** No real archive's digests. */
+export const release = (version: string) => ({ version, amd64: "a".repeat(64), arm64: "b".repeat(64) });
+
 /** With a site on both hooks: one has only the required key, the other every key that changes a unit. */
 export const rebuilt: Settings = settled(
   v.parse(shape, {
@@ -123,10 +126,11 @@ export const rebuilt: Settings = settled(
           submodules: false,
           notify: "https://chat.example.org/hooks/builds",
           hugo: {
-            ...{ path: "/opt/hugo/hugo", minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
+            ...{ minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
             ...{ baseUrl: "https://docs.example.org/", environment: "staging", arguments: ["--buildFuture", "--gc"] },
             variables: { HUGO_PARAMS_LINE: 'a "b" \\ %c $d' },
           },
+          tools: { hugo: release("0.152.2"), sass: release("1.89.2") },
           limits: { memoryMiB: 256, cpuPercent: 100 },
         },
       },

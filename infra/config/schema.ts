@@ -64,7 +64,6 @@ const flags = [
 ] as const;
 
 const hugo = object({
-  path: v.optional(absolutePath("/usr/local/bin/hugo", "Hugo's program."), "/usr/bin/hugo"),
   minimum: v.optional(
     text(/^\d+\.\d+(\.\d+)?$/, "a version, such as 0.111.3", "Oldest Hugo that builds the site."),
     "0.111.3", // Debian 12's
@@ -90,6 +89,25 @@ const hugo = object({
   http: list(pattern, "regular expressions", "Hugo's `security.http.urls`: URLs a build may read."),
 });
 
+const digest = text(/^[0-9a-f]{64}$/, "a SHA-256 in 64 digits from 0 to f", "SHA-256 of its archive.");
+const release = (description: string) =>
+  v.exactOptional(
+    described(
+      object({
+        version: text(/^\d+\.\d+\.\d+$/, "an exact release of three numbers, such as 1.2.3", "The release."),
+        ...{ amd64: digest, arm64: digest },
+      }),
+      description,
+    ),
+  );
+
+/** With digests: another archive at its place, or on the way, changes no host. */
+const tools = object({
+  hugo: release("Hugo, extended; without it, the distribution's."),
+  sass: release("Dart Sass, which a build may then run."),
+  node: release("Node, in the build's PATH; without it, the distribution's."),
+});
+
 const buildLimits = object({
   memoryMiB: amount(128, 65_536, 1024, "a number of MiB", "Memory of a build."),
   cpuPercent: amount(10, 6_400, 200, "a percentage", "Processor time of a build, in percent of one processor."),
@@ -104,6 +122,8 @@ const buildLimits = object({
   ),
   pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });
+
+const isMirror = (url: string): boolean => /^[^?&=]*$/.test(url) && isNotifyUrl(url);
 
 /** Without user and password, as rendered files are public, and without an address, which no certificate names. */
 const isNotifyUrl = (url: string): boolean => {
@@ -153,9 +173,20 @@ const site = object({
       "Group on the host whose members may request a build.",
     ),
   ),
-  hugo: v.optional(
-    described(hugo, "Hugo's program, what outranks the site's own configuration, and what a build may reach."),
+  hugo: v.optional(described(hugo, "What outranks the site's own configuration, and what a build may reach."), {}),
+  tools: v.optional(
+    described(
+      tools,
+      "Exact releases of programs, which `npx pushgate tools` writes; each host installs them for this site.",
+    ),
     {},
+  ),
+  mirror: v.exactOptional(
+    checked(
+      isMirror,
+      "an https:// URL with a DNS name in lower case and a path, such as https://mirror.example.org/tools",
+      "Folder from which hosts download the archives of `tools`, by their names, instead of each project's page.",
+    ),
   ),
   schedule: v.exactOptional(
     text(

@@ -5,6 +5,7 @@ import { local, networks } from "../networks.ts";
 import { isOutside, otherGitHost } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
+import { type Release, releasesOf } from "./tools.ts";
 
 type Keyed = Pick<Parts["hooks"][number], "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
 
@@ -18,7 +19,6 @@ const overlap = (a: string, b: string): boolean => a === b || isBelow(a, b) || i
 const systemFolders =
   /^\/(bin|boot|dev|etc|lib\w*|proc|run|sbin|sys|tmp|usr|var\/(tmp|(cache|lib|log|spool)\/pushgate[^/]*))(\/|$)/;
 const sharedFolders = /^\/(home|media|mnt|opt|root|srv|var(\/(cache|lib|log|spool|www))?)$/;
-const hiddenFromHugo = /^\/(dev|home|proc|root|run|sys|tmp|var\/tmp)\//;
 
 export function siteFaults(hooks: Parts["hooks"]): Fault[] {
   const sites = keyed(hooks);
@@ -26,7 +26,8 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
     ...folderFaults(one),
     ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
     ...servedFolderFaults(one, sites),
-    ...hugoFaults(one, sites),
+    ...variableFaults(one),
+    ...toolFaults(one, sites.slice(0, i)),
     ...knownHostsFaults(one),
     ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
   ]);
@@ -60,11 +61,8 @@ const folderFaults = ({ key, site: { webRoot, content = "", folder = "" } }: Key
 export const ownVariables =
   /^HUGO_((BASEURL|CACHEDIR|CONTENTDIR|ENABLEGITINFO|ENVIRONMENT|NOBUILDLOCK|PUBLISHDIR|RESOURCEDIR)$|SECURITY_)/i;
 
-function hugoFaults({ key, site: { hugo } }: Keyed, sites: readonly Keyed[]): Fault[] {
-  const isWritten = ({ site: { webRoot, content = webRoot } }: Keyed): boolean =>
-    [webRoot, content].some((folder) => isBelow(hugo.path, folder));
-  const holder = systemFolders.test(hugo.path) ? undefined : sites.find(isWritten);
-  const variables = Object.keys(hugo.variables).flatMap((name) =>
+const variableFaults = ({ key, site: { hugo } }: Keyed): Fault[] =>
+  Object.keys(hugo.variables).flatMap((name) =>
     faultsOf(`${key}.hugo.variables.${name}`, {
       "is no name that a build may read. Use HUGO_…, HUGOxPARAMSx… or NODE_ENV.":
         !/^(HUGO_[A-Za-z0-9]\w*|HUGOxPARAMSx\w+|NODE_ENV)$/.test(name),
@@ -72,15 +70,24 @@ function hugoFaults({ key, site: { hugo } }: Keyed, sites: readonly Keyed[]): Fa
         ownVariables.test(name),
     }),
   );
-  const path = faultsOf(`${key}.hugo.path`, {
-    [`is "${hugo.path}", in a folder that Hugo's sandbox hides. Install Hugo in /usr/local/bin.`]: hiddenFromHugo.test(
-      hugo.path,
-    ),
-    [`is "${hugo.path}", inside webRoot or content of ${holder?.key}, which change. Install Hugo in /usr/local/bin.`]:
-      holder !== undefined,
+
+function toolFaults({ key, site }: Keyed, before: readonly Keyed[]): Fault[] {
+  const { minimum } = site.hugo;
+  return releasesOf(site).flatMap(({ tool, release, id }) => {
+    const { version } = release;
+    const others = before.filter((other) =>
+      releasesOf(other.site).some((one) => one.id === id && differ(one.release, release)),
+    );
+    return faultsOf(`${key}.tools.${tool}`, {
+      [`is ${version}, older than ${key}.hugo.minimum, ${minimum}. Use a later release, or lower the minimum.`]:
+        tool === "hugo" && version.localeCompare(minimum, "en", { numeric: true }) < 0,
+      [`is ${version}, as in ${others[0]?.key}, with other digests. Correct those that the release's page does not have.`]:
+        others.length > 0,
+    });
   });
-  return [...variables, ...path];
 }
+
+const differ = (a: Release, b: Release): boolean => a.amd64 !== b.amd64 || a.arm64 !== b.arm64;
 
 /** Two sites may read one content folder; everything else of them is separate. */
 function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {

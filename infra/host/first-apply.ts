@@ -7,8 +7,9 @@ import { accountsOf } from "./egress/egress.ts";
 import { type HostLayers, type LayerName, layerNames } from "./index.ts";
 import { portsOf } from "./kit.ts";
 import { packagesOf } from "./packages/packages.ts";
-import { receiverUser, units } from "./paths.ts";
+import { paths, receiverUser, units } from "./paths.ts";
 import { routingTable } from "./routing/routing.ts";
+import { missingTools, toolIds } from "./tools/tools.ts";
 
 const sitesAs = (settings: Settings, text: (hook: SiteHook) => string): string =>
   sitesOf(settings).map(text).join(", ");
@@ -22,6 +23,7 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
     `installs its program, makes the account ${receiverUser} and starts ${units.receiver} on loopback (${portsOf(settings)})`,
   egress: (settings) =>
     `makes the accounts ${accountsOf(sitesOf(settings)).join(", ")} and limits their network access`,
+  tools: (settings) => `downloads and installs ${toolIds(settings).join(", ")} below ${paths.tools}`,
   builder: (settings) => `installs the programs and units that build ${sitesAs(settings, ({ name }) => name)}`,
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
   routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
@@ -36,8 +38,12 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
 
 export function firstApply(settings: Settings, host: Host, layers: HostLayers, report: HostReport): string | undefined {
   const names = layerNames(layers).filter((name) => layers[name].present !== false && neverCame(report.layers[name]!));
-  if (names.length === 0) return undefined;
+  const missing = names.includes("tools") ? [] : missingTools(settings, report);
   const width = Math.max(...names.map((name) => name.length)) + 2;
-  const text = (name: LayerName) => `  ${name.padEnd(width)}${lines[name](settings, host)}`;
-  return [`${host.name}: \`up\` adds these layers:`, ...names.map(text)].join("\n");
+  const added = names.map((name) => `  ${name.padEnd(width)}${lines[name](settings, host)}`);
+  const text = [
+    ...(names.length > 0 ? [`${host.name}: \`up\` adds these layers:`, ...added] : []),
+    ...(missing.length > 0 ? [`${host.name}: \`up\` downloads and installs ${missing.join(", ")}.`] : []),
+  ];
+  return text.length > 0 ? text.join("\n") : undefined;
 }

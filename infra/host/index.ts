@@ -16,6 +16,7 @@ import { receiverLayer, receiverPrograms } from "./receiver/receiver.ts";
 import { routingLayer } from "./routing/routing.ts";
 import { secretsLayer } from "./secrets/secrets.ts";
 import { siteLayer } from "./site/site.ts";
+import { toolIds, toolsLayer } from "./tools/tools.ts";
 
 /** Public texts that other layers make: PEMs of origin certificate and client CA, and the programs that the hosts need. */
 export type Made = {
@@ -26,14 +27,16 @@ export type Made = {
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {
   const ofSites = (layer: HostLayer): HostLayer => (sitesOf(settings).length > 0 ? layer : leaving(layer));
+  const ofTools = (layer: HostLayer): HostLayer => (toolIds(settings).length > 0 ? layer : leaving(layer));
   return {
     packages: packagesLayer(settings),
     "origin-key": originKeyLayer(host),
     "origin-certificate": originCertificateLayer(settings, host, made.certificate),
     secrets: secretsLayer(settings),
     receiver: receiverLayer(settings, made.programs),
-    // The builder uses the receiver's spool and group, and its egress table is active before it can start.
+    // The builder uses the receiver's spool and group and the tools, and its egress table is active before it can start.
     egress: ofSites(egressLayer(settings)),
+    tools: ofTools(toolsLayer(settings)),
     builder: ofSites(builderLayer(settings, host, made.programs)),
     site: ofSites(siteLayer(settings)),
     routing: routingLayer(),

@@ -26,6 +26,8 @@ export const paths = {
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
   builder: "/usr/local/lib/pushgate/builder.cjs",
   reporter: "/usr/local/lib/pushgate/reporter.cjs",
+  /** A folder for each release of a program that a site names. */
+  tools: "/usr/local/lib/pushgate/tools",
   /** For each hook: the receiver stores deliveries there, the builder takes them. */
   spool: "/var/spool/pushgate",
   /** For each hook: settings of the builder, and the SSH host keys of its git host. */

@@ -21,7 +21,7 @@ const made = {
 };
 
 const all = Object.values(hostLayers(rebuilt, exampleHost, made));
-const rebuiltAlone = ["egress", "builder", "site"];
+const rebuiltAlone = ["egress", "tools", "builder", "site"];
 
 describe.for([
   ["../golden", Object.values(hostLayers(served, exampleHost, made))],

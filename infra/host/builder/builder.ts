@@ -13,6 +13,7 @@ import { builderUser, generatorUser, paths, reporterUser, runFolders, units } fr
 import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
+import { toolIds } from "../tools/tools.ts";
 import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
@@ -49,7 +50,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     }),
     generator: {
       ...{ socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
-      digest: sha256(JSON.stringify(site.hugo)),
+      digest: sha256(JSON.stringify([site.hugo, site.tools])),
     },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },
   };
@@ -198,6 +199,12 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       built: namesOf(hooks),
       reported: namesOf(hooks.filter(isReported)),
       scheduled: namesOf(hooks.filter(({ site }) => site.schedule !== undefined)),
+      ...{
+        settings: settingsPath("%i"),
+        reconcile: units.reconcile("%i"),
+        tools: paths.tools,
+        named: toolIds(settings),
+      },
       writers: hooks.flatMap(({ site }) => site.writers ?? []),
       all: ["pushgate-*@%i.*", units.generatorSocket("%i"), units.stopSocket("%i"), units.generator("%i", "*")],
     },
@@ -220,7 +227,15 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
       ...[units.generatorSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
     ],
-    facts: [...facts, ...factsOf(hooks)],
+    facts: [
+      ...facts,
+      ...factsOf(hooks),
+      {
+        name: `what is in ${paths.tools} for no site`,
+        read: "unnamed_tools | grep . || echo nothing",
+        want: "nothing",
+      },
+    ],
     timeout: 90,
   });
 }

@@ -9,6 +9,7 @@ import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
 import { instanceFile, ownRoot, sandbox, unitFile, unitWord } from "../kit.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../paths.ts";
+import { toolFolder, toolsOf } from "../tools/tools.ts";
 import * as generator from "./hugo.ts";
 
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
@@ -93,12 +94,12 @@ function generatorService(hook: SiteHook): HostFile {
   const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
   // Beside the distribution.
   const more = [
-    ...(/^\/usr\/(?!local\/)/.test(generator.program(hook)) ? [] : [unitWord(generator.program(hook))]),
+    ...toolsOf(hook).map(({ id }) => toolFolder(id)),
     ...(site.content === undefined ? [] : [contentProgram]),
     ...(generator.runsPrograms(hook) ? ["-/etc/alternatives", "-/usr/local/bin", "-/usr/local/lib/node_modules"] : []),
     ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
   ];
-  const environment = generator.environment({ ...inside, content: content && inside.content }, site.hugo);
+  const environment = generator.environment({ ...inside, content: content && inside.content }, site);
   const opensGroup = writers !== undefined && content !== undefined;
   const values = {
     ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },

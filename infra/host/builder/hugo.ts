@@ -1,5 +1,7 @@
-/** What Hugo is to the host: its package, its command lines, the variables that outrank a site's configuration. Pure. */
+/** What Hugo is to the host: its package or release, its command lines, the variables that outrank a site's configuration. Pure. */
+import { dirname } from "node:path";
 import type { SiteHook } from "../../config/derived.ts";
+import { programOf, toolsOf } from "../tools/tools.ts";
 
 type Site = Pick<SiteHook, "site">;
 type Hugo = SiteHook["site"]["hugo"];
@@ -37,33 +39,39 @@ const git = "^git$";
 const policy = (allowed: readonly string[]): string =>
   allowed.map((pattern) => `(${pattern.replaceAll(" ", "\\x20")})`).join("|") || "none";
 
-/** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
-export const environment = (
-  { content, destination, cache }: Omit<Folders, "source">,
-  { baseUrl, environment = "production", variables, exec, http }: Pick<Hugo, "exec" | "http"> & Partial<Hugo>,
-) => ({
-  ...variables,
-  ...(baseUrl !== undefined && { HUGO_BASEURL: baseUrl }),
-  HUGO_CACHEDIR: cache,
-  ...(content !== undefined && { HUGO_CONTENTDIR: content }),
-  HUGO_ENVIRONMENT: environment,
-  HUGO_NOBUILDLOCK: "true",
-  HUGO_PUBLISHDIR: destination,
-  HUGO_RESOURCEDIR: `${cache}/resources`,
-  HUGO_SECURITY_EXEC_ALLOW: policy([git, ...exec]),
-  HUGO_SECURITY_HTTP_URLS: policy(http),
-});
+type Chosen = Pick<SiteHook["site"], "tools"> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
 
-export const program = ({ site }: Site): string => site.hugo.path;
-/** Another program than the distribution's is the operator's to install. */
-export const packages = ({ site }: Site): string[] => (site.hugo.path === "/usr/bin/hugo" ? ["hugo"] : []);
+/** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
+export function environment({ content, destination, cache }: Omit<Folders, "source">, site: Chosen) {
+  const { baseUrl, environment = "production", variables, exec, http } = site.hugo;
+  const tools = toolsOf({ site });
+  const sass = tools.some(({ tool }) => tool === "sass") ? ["^(dart-)?sass(-embedded)?$"] : [];
+  return {
+    ...variables,
+    ...(baseUrl !== undefined && { HUGO_BASEURL: baseUrl }),
+    HUGO_CACHEDIR: cache,
+    ...(content !== undefined && { HUGO_CONTENTDIR: content }),
+    HUGO_ENVIRONMENT: environment,
+    HUGO_NOBUILDLOCK: "true",
+    HUGO_PUBLISHDIR: destination,
+    HUGO_RESOURCEDIR: `${cache}/resources`,
+    HUGO_SECURITY_EXEC_ALLOW: policy([git, ...sass, ...exec]),
+    HUGO_SECURITY_HTTP_URLS: policy(http),
+    ...(tools.length > 0 && {
+      PATH: [...tools.map(({ program }) => dirname(program)), "/usr/local/bin:/usr/bin:/bin"].join(":"),
+    }),
+  };
+}
+
+export const program = (hook: Site): string => programOf(hook, "hugo") ?? "/usr/bin/hugo";
+export const packages = (hook: Site): string[] => (programOf(hook, "hugo") === undefined ? ["hugo"] : []);
 
 export const readsWeb = ({ site }: Site): boolean => site.hugo.http.length > 0;
 export const runsPrograms = ({ site }: Site): boolean => site.hugo.exec.length > 0;
 
 /** `found`: how `sed` finds the version in what Hugo prints. */
-export const version = ({ site: { hugo } }: Site) => ({
+export const version = ({ name, site: { hugo } }: Site & Pick<SiteHook, "name">) => ({
   minimum: hugo.minimum,
   found: "s/^hugo[^0-9]*v\\{0,1\\}\\([0-9][0-9.]*[0-9]\\).*/\\1/p",
-  advice: `install Hugo ${hugo.minimum} or later, and set \`site.hugo.path\` to it`,
+  advice: `run npx pushgate tools ${name} hugo=<a release from ${hugo.minimum} on>`,
 });

@@ -26,6 +26,25 @@ start_enabled() {
   for unit in $enabled; do systemctl start "$unit"; done
 }
 
+# A changed setting may call for a build, as another release of a program does: the builder compares, and decides.
+compare_changed() {
+  for site in $built; do
+    case " $enabled " in *" $(of_site "$siteTarget" "$site") "*) ;; *) continue ;; esac
+    case $changed in
+      *"$(of_site "$settings" "$site")"*) systemctl start --no-block "$(of_site "$reconcile" "$site")" ;;
+    esac
+  done
+}
+
+# Folders and records of releases that no site names, and what a download left.
+unnamed_tools() {
+  for path in "$tools"/* "$tools"/.[!.]*; do
+    tool=${path##*/}
+    [ ! -e "$path" ] || among "${tool%.record}" "$named" || echo "$tool"
+  done
+}
+remove_unnamed() { unnamed_tools | while read -r path; do rm -rf -- "${tools:?}/$path"; done; }
+
 activate() {
   for group in $writers; do
     getent group "$group" >/dev/null || {
@@ -49,6 +68,8 @@ activate() {
   forget_schedules "$scheduled"
   systemd-tmpfiles --create "$tmpfiles"
   start_enabled
+  compare_changed
+  remove_unnamed
   rm -rf "$incoming"
 }
 

@@ -5,6 +5,7 @@ import type { Settings } from "../../config/settings.ts";
 import * as generator from "../builder/hugo.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
+import { toolIds } from "../tools/tools.ts";
 
 export function packagesOf(settings: Settings): string[] {
   const sites = sitesOf(settings);
@@ -13,6 +14,7 @@ export function packagesOf(settings: Settings): string[] {
     ...["iproute2", "nftables", "nginx", "nodejs", "openssl"],
     ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
     ...new Set(sites.flatMap(generator.packages)),
+    ...(toolIds(settings).length > 0 ? ["curl"] : []),
     ...(sites.some(({ repository }) => repositoryOf(repository).ssh) ? ["openssh-client"] : []),
   ].sort();
 }

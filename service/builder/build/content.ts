@@ -71,10 +71,10 @@ export const fromOf = (given: Given, printed: string): From => ({
   ...(given.generator?.digest && { digest: given.generator.digest }),
 });
 
-/** Why a release was built from other folders, or by other settings of Hugo's, than those of now; undefined if it was not. */
+/** Why a release was built from other folders, or by other settings of its generator, than those of now; undefined if it was not. */
 export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {
   if (from.folder !== (given.folder ?? "")) return `site.folder was ${from.folder || "not set"} for ${release}`;
   const outside = typeof from.content === "string" ? from.content : undefined;
   if (outside !== given.content) return `site.content was ${outside ?? "not set"} for ${release}`;
-  return from.digest === given.generator?.digest ? undefined : `the settings of site.hugo were others for ${release}`;
+  return from.digest === given.generator?.digest ? undefined : `site.hugo or site.tools was another for ${release}`;
 }

@@ -22,11 +22,11 @@ const causes: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /TOCSS-DART: failed to transform [^\n]*(?:system \$PATH|install Dart Sass)/,
-    "the site needs Dart Sass. Install it in /usr/local/bin, and add ^(dart-)?sass(-embedded)?$$ to hooks[].site.hugo.exec.",
+    "the site needs Dart Sass. Run npx pushgate tools <hook> sass=<release>, then npx pulumi up.",
   ],
   [
     /TOCSS: failed to transform [^\n]*not available in your current Hugo version/,
-    "the site needs the extended edition of Hugo. Install it, and set hooks[].site.hugo.path.",
+    "the site needs the extended edition of Hugo. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.",
   ],
   [
     /(?:binary with name|exec:) "([^"\n]+)"(?:: executable file)? not found|install with "npm install ([^"\n]+)"/,
@@ -42,7 +42,7 @@ const causes: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /function "([^"\n]+)" not defined/,
-    "this Hugo has no function $1. Install the Hugo that has it, and set hooks[].site.hugo.path; or correct its name.",
+    "this Hugo has no function $1. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up; or correct its name.",
   ],
 ];
 
@@ -62,7 +62,7 @@ export function versionAdvice(output: string, files: readonly string[] = []): st
   const layout = Number(minor) < 146 ? files.find((path) => newLayouts.test(path)) : undefined;
   const needed = layout && `${printable(layout, 100)} is a layout for Hugo 0.146 or later, and this is Hugo ${version}`;
   const why = module ? printable(module, 200) : needed;
-  return why ? `${why}. Install the Hugo that it needs, and set hooks[].site.hugo.path. ` : "";
+  return why ? `${why}. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up. ` : "";
 }
 
 const mostWarnings = 5;
@@ -121,8 +121,7 @@ export function reasonOf(
       return "the host lacks the resources to start Hugo. See journalctl -u 'pushgate-generator-*'.";
     case "exit-code":
       // systemd cannot execute it.
-      if (status === "203")
-        return "Hugo cannot be started. Run apt-get install hugo, or correct hooks[].site.hugo.path.";
+      if (status === "203") return "Hugo cannot be started. Run npx pulumi up, which installs it.";
       // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
       return (

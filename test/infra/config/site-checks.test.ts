@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
-import { secrets, stackConfig } from "../../fixtures.ts";
+import { release, secrets, stackConfig } from "../../fixtures.ts";
 
 /** Not a real key: its bytes hold OpenSSH's magic and the name of a cipher. */
 const shaped = (cipher: string) => {
@@ -56,9 +56,9 @@ test.each([
   { content: undefined, folder: "docs/site" },
   { folder: "docs/", submodules: false, paths: ["docs/layouts/", "shared/"] },
   { webRoot: "/srv/etc/site", content: "/content/home" },
-  { hugo: { path: "/opt/home/hugo" } },
   { hugo: { baseUrl: "http://localhost:1313", environment: "staging", arguments: ["--gc", "--panicOnWarning"] } },
   { hugo: { variables: { HUGO_PARAMS_a_B: 'a "b" %c $d', HUGOxPARAMSxa_b: "", HUGO_ENV: "x", NODE_ENV: "x" } } },
+  { tools: { hugo: release("0.152.2"), node: release("22.20.0") }, mirror: "https://mirror.example.org/tools/" },
   { hugo: { http: ["(?i)^https://(?P<host>x)/"] } },
   { egress: ["10.1.0.0/16", "fd12::/16"], folders: { a: "/srv/a", b: "/srv/b" }, hostname },
   { writers: "a".repeat(31), assets: ["a".repeat(10)] },
@@ -144,7 +144,24 @@ test.each<[says: string, object]>([
   ),
   ["hugo.variables.HUGO_A is true, which YAML reads as a boolean", { hugo: { variables: { HUGO_A: true } } }],
   ['hugo.variables.HUGO_A is "a\\nb". Use a text of one line', { hugo: { variables: { HUGO_A: "a\nb" } } }],
-  ['hugo.path is "/home/me/bin/hugo", in a folder that Hugo', { hugo: { path: "/home/me/bin/hugo" } }],
+  ["tools.hugo is 0.99.0, older than", { tools: { hugo: release("0.99.0") } }],
+  ["tools.go is not a key", { tools: { go: release("1.25.0") } }],
+  ['tools.hugo is "0.152.2". Use an object with the keys version, amd64, arm64', { tools: { hugo: "0.152.2" } }],
+  ["tools.sass.arm64 is missing. Use a SHA-256 in 64", { tools: { sass: { ...release("1.2.3"), arm64: undefined } } }],
+  ...["1.89", "latest", "^1.89.2", "v1.89.2", "1.89.2-beta", ""].map((version): [string, object] => [
+    "tools.sass.version is",
+    { tools: { sass: release(version) } },
+  ]),
+  ...["A".repeat(64), "a".repeat(63), "a".repeat(65)].map((amd64): [string, object] => [
+    `tools.node.amd64 is "${amd64}`,
+    { tools: { node: { ...release("22.20.0"), amd64 } } },
+  ]),
+  ...[
+    "http://mirror.example.org/",
+    "https://192.0.2.1/",
+    "https://u:p@mirror.example.org/",
+    "https://m.example.org/?",
+  ].map((mirror): [string, object] => ["mirror is", { mirror }]),
 ])("hooks[0].site.%s", (says, change) => {
   expect(faultsOf(withSite(change))).toEqual(begins(`hooks[0].site.${says}`));
 });
@@ -158,7 +175,6 @@ describe.each<[key: string, (text: string) => object, more: readonly string[]]>(
   // Each of the three with /etc is a folder of the system by another name.
   ["webRoot", (webRoot) => ({ webRoot }), ["srv/www", "/srv/", "//etc/www", "/./etc/www", "/../etc/www"]],
   ["content", (content) => ({ content }), ["srv/www"]],
-  ["hugo.path", (path) => ({ hugo: { path } }), ["srv/hugo"]],
   ["folders.files", (path) => served({ files: path }), ["srv/www"]],
   ["folder", (folder) => ({ folder }), ["/srv/www"]],
   ["paths[0]", (path) => ({ paths: [path] }), ["/srv/www"]],

@@ -137,9 +137,9 @@ describe("the layer", () => {
         .map(({ name, read, want }) => [name, /'(pushgate-generator-\w+)'/.exec(read)?.[1], want]);
     expect(versions(layer)).toEqual([
       ["/usr/bin/hugo is", "pushgate-generator-site", "0.111.3 or later"],
-      ["/opt/hugo/hugo is", "pushgate-generator-docs", "0.131 or later"],
+      [`${paths.tools}/hugo-0.152.2/hugo is`, "pushgate-generator-docs", "0.131 or later"],
     ]);
-    expect(versions(builderLayer(changed({ hugo: plainHook.site!.hugo }), exampleHost))).toHaveLength(1);
+    expect(versions(builderLayer(changed({ tools: {}, hugo: plainHook.site!.hugo }), exampleHost))).toHaveLength(1);
     const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);

@@ -4,7 +4,7 @@ import { parseProbe } from "../../../infra/apply/report.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { firstApply } from "../../../infra/host/first-apply.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
-import { example, exampleHost, served } from "../../fixtures.ts";
+import { example, exampleHost, rebuilt, served } from "../../fixtures.ts";
 import { bareHost } from "../evaluate.ts";
 
 const programs = { receiver: { sha256: "a" }, builder: { sha256: "b" } };
@@ -46,4 +46,7 @@ test("without a site the builder's layers have no line, nor has a layer that the
   const layers = Object.keys(hostLayers(served, exampleHost, { certificate: "", clientCaPem: "", programs }));
   expect(named(served, ...layers.slice(0, -1))).toEqual(layers.slice(-1));
   expect(named(served, ...layers)).toBeUndefined();
+  const tools = "downloads and installs hugo-0.152.2, sass-1.89.2";
+  expect(lines(rebuilt)).toContain(`  tools               ${tools} below /usr/local/lib/pushgate/tools`);
+  expect(lines(rebuilt, ...layers)).toEqual([`web1: \`up\` ${tools}.`]);
 });

@@ -12,7 +12,7 @@ import { cannotBuild } from "../../service/builder/harness.ts";
 beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
 
 /** Builds a site with these files. Returns what Hugo printed and a page. */
-function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]>) {
+function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]["hugo"]>) {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-hugo-"));
   onTestFinished(() => remove(folder));
   const [source, destination, cache] = ["source", "out", "cache"].map((name) => join(folder, name)) as [
@@ -24,7 +24,8 @@ function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters
     mkdirSync(dirname(join(source, path)), { recursive: true });
     writeFileSync(join(source, path), text);
   }
-  const env = { PATH: process.env.PATH, ...environment({ destination, cache }, { exec: [], http: [], ...hugo }) };
+  const site = { hugo: { exec: [], http: [], ...hugo }, tools: {} };
+  const env = { PATH: process.env.PATH, ...environment({ destination, cache }, site) };
   const args = buildArguments({ source, destination, cache }, hugo.arguments);
   const { stdout, stderr } = spawnSync("hugo", args, {
     env,
@@ -58,7 +59,10 @@ test("the operator's address, environment, flags and variables outrank the site'
 
 test("no variable of the operator's is one of pushgate's", () => {
   const names = Object.keys(
-    environment({ content: "/c", destination: "/d", cache: "/e" }, { baseUrl: "x", exec: [], http: [] }),
+    environment(
+      { content: "/c", destination: "/d", cache: "/e" },
+      { hugo: { baseUrl: "x", exec: [], http: [] }, tools: {} },
+    ),
   );
   expect(names.filter((name) => !ownVariables.test(name))).toEqual([]);
 });

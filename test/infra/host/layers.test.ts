@@ -9,7 +9,7 @@ import { missing, verifyUnits } from "./namespace.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
  * reporter is restarted. */
-const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled"];
+const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled", "named"];
 
 describe.each([
   ["with a served site", served],

@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/shell.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { packagesLayer } from "../../../infra/host/packages/packages.ts";
-import { example, site as exampleSite, served, serving } from "../../fixtures.ts";
+import { example, release, served, serving } from "../../fixtures.ts";
 import { inNamespace, needs, type Ran, Root } from "./namespace.ts";
 
 needs("unshare");
@@ -74,12 +74,15 @@ test("the next apply finishes an install that was killed halfway: the new nginx.
   expect([existsSync(root.at(shim)), calls().includes(disabled)]).toEqual([false, true]);
 });
 
-const another = { ...exampleSite.hugo, path: "/opt/hugo/hugo" };
 const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));
 test.each<[string, Settings, string[]]>([
   ["without a site", example, []],
   ["of a site over https", serving(example), ["ca-certificates", "git", "hugo"]],
-  ["of a site with a Hugo of its own", serving(example, { hugo: another }), ["ca-certificates", "git"]],
+  [
+    "of a site with a Hugo of its own",
+    serving(example, { tools: { hugo: release("0.152.2") } }),
+    ["ca-certificates", "curl", "git"],
+  ],
   ["of a site over SSH", { ...served, hooks: overSsh }, ["ca-certificates", "git", "hugo", "openssh-client"]],
 ])("the packages %s are those that run there, sorted", (_, settings, more) => {
   const names = [...all, ...more].sort();

@@ -35,7 +35,6 @@ const siteAt = (path: string): Settings =>
     content: `${path}.content`,
     folder: path.slice(1),
     folders: { downloads: `${path}.downloads` },
-    hugo: { ...rebuilt.hooks[0]!.site!.hugo, path: `${path}.hugo` },
   });
 
 test("each account of a site is its own, and its name says which site and fits systemd's 31 characters", () => {
@@ -68,7 +67,7 @@ test("in a shell of root each path is in single quotes, whatever it holds; witho
         ...[...facts.map(({ read }) => read), ...files.map(({ check = "" }) => check)],
       ])
       .join("\n");
-    const quoted = [path, `${path}.content`, `${path}.hugo`, `${path}.downloads`].map(quote);
+    const quoted = [path, `${path}.content`, `${path}.downloads`].map(quote);
     for (const one of quoted) expect(text).toContain(one);
     const rest = quoted.reduce((left, one) => left.replaceAll(one, ""), text);
     expect(rest).not.toMatch(/\/tmp\/sites\/|pwned/);

@@ -21,7 +21,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): P
   const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
   const args = buildArguments({ source, content, destination: out, cache });
-  const variables = environment({ content, destination: out, cache }, { exec: [], http: [] });
+  const variables = environment({ content, destination: out, cache }, { hugo: { exec: [], http: [] }, tools: {} });
   // In the unit the history lies over the clone's own .git. Hugo passes no GIT_ variables on.
   const programs = `${generator.socket}.programs`;
   const inUnit = `GIT_DIR=${history}/.git GIT_WORK_TREE=${clone} GIT_CONFIG_SYSTEM=${gitconfig}`;

@@ -56,9 +56,9 @@ test.each([
   [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
   [denied("XX", "funcs.getenv"), 'Hugo failed: x: access denied: "XX"'],
   // As 0.111, and then as 0.131 to 0.168 say it.
-  [`TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`, "the site needs Dart Sass. Ins"],
-  [`TOCSS-DART: ${sass}You need to install Dart Sass, see x: ${notHere}`, "the site needs Dart Sass. Install it in"],
-  [`TOCSS: ${sass}Check your Hugo installation; x: ${notHere}`, "the site needs the extended edition of Hugo. Install"],
+  [`TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`, "the site needs Dart Sass. Run"],
+  [`TOCSS-DART: ${sass}You need to install Dart Sass, see x: ${notHere}`, "the site needs Dart Sass. Run npx"],
+  [`TOCSS: ${sass}Check your Hugo installation; x: ${notHere}`, "the site needs the extended edition of Hugo. Run npx"],
   [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the build does not find postcss-cli. In"],
   [`POSTCSS: x. See x: ${binary} using npx`, "the build does not find postcss. Install it in /usr/local/bin. (Hugo: "],
   ['x: exec: "npx": executable file not found in $PATH', "the build does not find npx. Install it in"],
@@ -68,7 +68,7 @@ test.each([
   ],
   ['Get "https://x/": dial tcp: lookup x', "the build does not reach https://x/. It reaches port 443 of public"],
   ['module "t" not found in "/source/themes/t"; either', "the repository has no theme or module t. Commit it, or add"],
-  ['parse failed: template: a.html:1: function "try" not defined', "this Hugo has no function try. Install the Hugo"],
+  ['parse failed: template: a.html:1: function "try" not defined', "this Hugo has no function try. Run npx pushgate"],
 ])("%s has the reason: %s", (output, words) => {
   const found = reason("exit-code exited 1", output);
   const [said] = output.replace(/^Error: /, "").split(";");
@@ -94,10 +94,7 @@ test.each([
     reasonOf({ result: "exit-code", code: "exited", status, output: "x" }, limits, found),
   );
   expect([own, ofHugo]).toEqual(["x", `${found}Hugo failed: x`]);
-  expect([found.startsWith(words), found === "" || found.endsWith(" and set hooks[].site.hugo.path. ")]).toEqual([
-    true,
-    true,
-  ]);
+  expect([found.startsWith(words), found === "" || found.endsWith(", then npx pulumi up. ")]).toEqual([true, true]);
   if (words === "") expect(found).toBe("");
 });
 

@@ -23,13 +23,13 @@ test.each<[string, From, Given, string | undefined]>([
     "others",
     { folder: "", content: [], digest: "a" },
     { generator: { digest: "b" } },
-    "the settings of site.hugo were others for r",
+    "site.hugo or site.tools was another for r",
   ],
   [
     "unknown ones",
     { folder: "", content: [] },
     { generator: { digest: "b" } },
-    "the settings of site.hugo were others for r",
+    "site.hugo or site.tools was another for r",
   ],
   ["another site.folder", { folder: "docs", content: ["docs/content"] }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
