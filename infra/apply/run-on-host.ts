@@ -2,9 +2,11 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Writable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { promisify } from "node:util";
 import type { Host } from "../config/settings.ts";
 import { UserError } from "../user-error.ts";
+import { quote } from "./shell.ts";
 import { sshTo, unreachable } from "./ssh.ts";
 
 /** Bytes of an answer. The probe of a host with 200 sites has 5 MiB. */
@@ -51,6 +53,16 @@ export async function runOnHost(host: Target, script: string, seconds: number, e
   const answer = stdout.indexOf(`${mark}\n`);
   if (answer === -1) throw faultOf(host, { stdout, stderr }, effect);
   return stdout.slice(answer + mark.length + 1).replace(/\n$/, "");
+}
+
+/** Runs a script that reads `data` on its standard input. */
+export async function feedHost(host: Target, script: string, data: AsyncIterable<Uint8Array>, seconds: number) {
+  const running = promisify(execFile)(...start(host, `timeout ${seconds} sh -c ${quote(begin + script)}`), {
+    env: environment(),
+  });
+  const [sent, ran] = await Promise.allSettled([pipeline(data, running.child.stdin!), running]);
+  if (sent.status === "rejected" && sent.reason instanceof UserError) throw sent.reason;
+  if (ran.status === "rejected") throw faultOf(host, ran.reason);
 }
 
 /** The lines that a script prints until the operator ends it: its standard input stays open as long as ssh runs. */

@@ -29,7 +29,13 @@ export const hookOf = (more: object = {}) => ({
   ...more,
 });
 
-const moved = ["/var/lib/pushgate-sites", "/var/spool/pushgate", "/run/pushgate-guard", "/var/log/pushgate-nginx"];
+const moved = [
+  "/var/lib/pushgate-sites",
+  "/var/spool/pushgate",
+  "/run/pushgate-guard",
+  "/var/log/pushgate-nginx",
+  "/usr/local/lib/pushgate",
+];
 
 const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
 const release = (n: number) => ({
@@ -77,7 +83,9 @@ host=\${target#*@}
 echo "$command" >>"${folder}/$host/ssh.log"
 exec 3>&1
 export STATE="${folder}/$host/state"
-script=$(sed ${moved.map((path) => `-e "s|${path}|${folder}/$host${path}|g"`).join(" ")} \\
+moved() { sed ${moved.map((path) => `-e "s|${path}|${folder}/$host${path}|g"`).join(" ")} "$@"; }
+command=$(printf '%s' "$command" | moved)
+script=$(moved \\
   -e "s|^probe '.*|:|" -e 's#^  echo "state $1 .*#  cat >/dev/null; [ ! -e "$STATE/$1" ] || echo "state $1 $(base64 -w0 <"$STATE/$1")"#')
 export PATH="${folder}/$host/bin:$PATH"
 printf 'Welcome of a login shell\\npushgate: '

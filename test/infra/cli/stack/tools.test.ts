@@ -1,0 +1,78 @@
+/** `npx pushgate tools` with release pages of its own, and fake hosts that run the real shell. */
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { paths } from "../../../../infra/host/paths.ts";
+import { release } from "../../../fixtures.ts";
+import { ends, Hosts, hookOf, hostOf } from "../hosts.ts";
+
+const hosts = new Hosts();
+afterAll(() => hosts.remove());
+afterEach(() => void vi.unstubAllGlobals());
+
+const [page, hex] = ["https://github.com/gohugoio/hugo/releases/download/v0.152.2", "c".repeat(64)];
+const sumOf = (text: string) => createHash("sha256").update(text).digest("hex");
+/** What the release pages answer, by address; another is answered 404. */
+const pages: Record<string, string> = {
+  [`${page}/hugo_0.152.2_checksums.txt`]: `${hex}  hugo_extended_0.152.2_linux-amd64.tar.gz\n${"d".repeat(64)}  hugo_extended_0.152.2_linux-arm64.tar.gz\n${hex}  hugo_0.152.2_linux-amd64.tar.gz\n`,
+  "https://github.com/sass/dart-sass/releases/download/1.89.2/dart-sass-1.89.2-linux-x64.tar.gz": "for amd64",
+  "https://github.com/sass/dart-sass/releases/download/1.89.2/dart-sass-1.89.2-linux-arm64.tar.gz": "for arm64",
+  "https://nodejs.org/dist/v22.20.0/SHASUMS256.txt": `${hex}  node-v22.20.0-linux-x64.tar.gz\n`,
+  "https://mirror.example.org/tools/dart-sass-1.89.2-linux-x64.tar.gz": "for amd64",
+};
+const sass = { version: "1.89.2", amd64: sumOf("for amd64"), arm64: sumOf("for arm64") };
+const configure = (site: object) =>
+  hosts.configure(
+    [hostOf("web1")],
+    [hookOf({ name: "docs" }), hookOf({ site: { webRoot: "/var/www/site", ...site } })],
+  );
+
+beforeEach(() => {
+  hosts.add("web1");
+  hosts.program(hosts.at("web1", "bin/dpkg"), "#!/bin/sh\necho amd64\n");
+  configure({});
+  vi.stubGlobal("fetch", async (url: string) => {
+    const text = pages[url];
+    if (text === "") throw new TypeError("fetch failed", { cause: new Error("getaddrinfo ENOTFOUND") });
+    const body = [Buffer.from(text ?? "")];
+    return { ok: text !== undefined, status: text === undefined ? 404 : 200, url, body };
+  });
+});
+
+test("tools writes releases with the digests of the project's list, or of its archives where it has none", async () => {
+  const run = await hosts.run("tools", "site", "hugo=0.152.2", "sass=1.89.2", "--stack", "prod");
+  expect(run).toEqual(ends(0, "site is built with\n  hugo 0.152.2\n  sass 1.89.2\nNext: npx pulumi up\n"));
+  const calls = readFileSync(`${hosts.folder}/calls.log`, "utf8");
+  const at = "--plaintext pushgate:hooks[1].site.tools";
+  expect(calls).toBe(
+    `config set-all --path --stack prod ${at}.hugo.version=0.152.2 ${at}.hugo.amd64=${hex} ${at}.hugo.arm64=${"d".repeat(64)} ` +
+      `${at}.sass.version=1.89.2 ${at}.sass.amd64=${sass.amd64} ${at}.sass.arm64=${sass.arm64} <>\n`,
+  );
+});
+
+test.each([
+  ["hugo=0.152", '"hugo=0.152" is no release. Use hugo, sass, node with three numbers, such as hugo=0.152.2.'],
+  ["go=1.25.0", '"go=1.25.0" is no release.'],
+  ["hugo=0.152.3", `${page.replace(/2$/, "3")}/hugo_0.152.3_checksums.txt is answered 404. Name a release that`],
+  [
+    "node=22.20.0",
+    "https://nodejs.org/dist/v22.20.0/SHASUMS256.txt has no SHA-256 of node-v22.20.0-linux-arm64.tar.gz.",
+  ],
+])("tools writes nothing for %s", async (word, says) => {
+  const before = existsSync(`${hosts.folder}/calls.log`) && readFileSync(`${hosts.folder}/calls.log`, "utf8");
+  expect(await hosts.run("tools", "site", "sass=1.89.2", word)).toEqual(ends(1, /^$/, says));
+  expect(existsSync(`${hosts.folder}/calls.log`) && readFileSync(`${hosts.folder}/calls.log`, "utf8")).toBe(before);
+});
+
+test("tools --send puts the archive of a missing release onto the host, and nothing with another digest", async () => {
+  const sent = hosts.at("web1", `${paths.tools}/.sent-${sass.amd64}`);
+  configure({ mirror: "https://mirror.example.org/tools", tools: { sass, node: release("22.20.0") } });
+  hosts.write("web1", `${paths.tools}/node-22.20.0/bin/node`, "");
+  const send = () => hosts.run("tools", "site", "--send");
+  expect(await send()).toEqual(ends(0, "web1: got sass-1.89.2. Next: npx pulumi up\n"));
+  expect(readFileSync(sent, "utf8")).toBe("for amd64");
+  configure({ tools: { sass: release("1.89.2") } });
+  expect(await send()).toEqual(ends(1, "", "web1: sass-1.89.2 arrived damaged, or is another archive than"));
+  configure({ tools: { hugo: release("0.1.0") } });
+  expect(await send()).toEqual(ends(1, "", "hugo_extended_0.1.0_linux-amd64.tar.gz is answered 404."));
+});
