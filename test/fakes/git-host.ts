@@ -43,6 +43,8 @@ export type GitHost = {
   readonly status: StatusApi;
   /** Its API for webhooks, of every form. A test says what becomes of its deliveries. */
   readonly webhooks: WebhookApi;
+  /** Other files that it serves, by their paths. */
+  readonly files: Map<string, Buffer>;
   /** The headers by which clients have logged in to git. */
   readonly logins: string[];
   /** Closes the port and all connections until `comeBack`. */
@@ -73,6 +75,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const program = backend();
   const faults: Faults = {};
   const logins: string[] = [];
+  const files = new Map<string, Buffer>();
   const status = new StatusApi();
   const webhooks = new WebhookApi();
   const repositories = new Map<string, Repository>();
@@ -86,13 +89,17 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
     if (faults.trickles && request.method === "POST") return trickle(response);
+    const { pathname } = new URL(request.url ?? "/", "https://localhost");
+    const file = files.get(pathname);
+    if (file !== undefined || pathname.endsWith(".tar.gz"))
+      return void response.writeHead(file === undefined ? 404 : 200).end(file);
     cgi(program, folder, request, response);
   }
 
   const { port, open, close } = await listening(folder, answer, addresses, options.port);
 
   return {
-    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, logins, status, webhooks },
+    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, files, logins, status, webhooks },
     goAway: close,
     comeBack: open,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,

@@ -166,9 +166,10 @@ test("preview never runs Hugo's program as root, and no program that another acc
   const program = "#!/bin/sh\nid -un >/tmp/ran-as; echo 'hugo v0.999.0'\n";
   await host.writeFile("/opt/tool/hugo", program, "0755");
   await host.inside("chown guest:guest /opt/tool/hugo");
-  const own = settingsWith({ hugo: { path: "/opt/tool/hugo" } });
+  const own = settingsWith({});
   const { script = "", facts } = builderLayer(own, own.hosts[0]!);
-  const { read, want } = facts.find(({ name }) => name === "/opt/tool/hugo is")!;
+  const { want, ...fact } = facts.find(({ name }) => name === "/usr/bin/hugo is")!;
+  const read = fact.read.replace("/usr/bin/hugo", "/opt/tool/hugo");
   const look = async (text = script, account = generatorUser("site")) => {
     await host.inside("rm -f /tmp/ran-as");
     const said = await shell(`${text}\n${read.replace(generatorUser("site"), account)}`);

@@ -9,7 +9,7 @@ export default hostSuite({
   order: ["units", "push", "options", "hostile"],
   alone: ["measure"],
   // folders, push and units run on both releases: they show the sandboxes, the accounts, git and Hugo.
-  // gitea meets the git host and what speaks to it, which are the same on both: trixie has fewer minutes of its own.
-  only: { bookworm: ["drift", "life", "measure"], trixie: ["gitea", "hostile", "options"] },
+  // gitea and tools meet the git host and releases, which are the same on both: trixie has fewer minutes of its own.
+  only: { bookworm: ["drift", "life", "measure"], trixie: ["gitea", "hostile", "options", "tools"] },
   patience: [300, 400],
 });

@@ -1,0 +1,91 @@
+/** Releases of real Hugo and Dart Sass that a site names, from a mirror: installed, changed, repaired, removed. */
+import { createHash } from "node:crypto";
+import { beforeEach, expect, test } from "vitest";
+import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
+import { paths } from "../../../infra/host/paths.ts";
+import { noArchives, releaseArchive } from "../lab/release-archives.ts";
+import { deployedRebuild } from "./deployed.ts";
+import { front } from "./site.ts";
+import { awaitStatus, idle } from "./status.ts";
+import { type Rebuild, shows } from "./world.ts";
+
+beforeEach(({ skip }) => skip(noArchives !== undefined, noArchives));
+let rebuild: Rebuild;
+if (noArchives === undefined) rebuild = await deployedRebuild("tools");
+
+const mirror = "https://git.example.net/releases";
+/** Puts an archive onto the mirror, for both architectures. Returns its entry in `site.tools`. */
+function release(tool: ToolName, version: string, isThere = true) {
+  const archive = releaseArchive(`${tool}-${version}`);
+  const sum = createHash("sha256").update(archive).digest("hex");
+  for (const architecture of ["amd64", "arm64"] as const)
+    if (isThere) rebuild.git.files.set(new URL(archiveUrl(tool, { version }, architecture, mirror)).pathname, archive);
+  return { version, amd64: sum, arm64: sum };
+}
+const installed = () => rebuild.host.read(`ls ${paths.tools} 2>/dev/null || :`);
+/** Waits for a build for other tools than these, which no push triggered. */
+const anew = (were: string) =>
+  awaitStatus(
+    rebuild.host,
+    `it is built anew without ${were}`,
+    ({ last: { result, reason } }) => result === "published" && reason.startsWith(`site.tools was ${were} for `),
+  );
+const layout = (mark: string) => front(`${mark} built-with-{{ hugo.Version }}`);
+
+test("up installs the releases of one site from the mirror and builds it anew without a push; the other keeps the distribution's", async () => {
+  const sass =
+    '{{ (resources.Get "a.scss" | css.Sass (dict "transpiler" "dartsass" "outputStyle" "compressed")).Content }}';
+  await rebuild.push({ "layouts/index.html": layout("docs") }, "docs");
+  rebuild.repositories.site.push({
+    "layouts/index.html": `${layout("site")}${sass}`,
+    "assets/a.scss": "$w: 3px; a { width: 2 * $w }",
+  });
+  rebuild.configure("site", { mirror, tools: { hugo: release("hugo", "0.148.2"), sass: release("sass", "1.89.2") } });
+  const preview = await rebuild.world.stack.preview();
+  expect(preview.stdout).toContain("  tools  downloads and installs hugo-0.148.2, sass-1.89.2 below");
+  await rebuild.up();
+  await anew("not set");
+  const { body } = await rebuild.visit();
+  for (const words of ["built-with-0.148.2", "a{width:6px}"]) expect(body).toContain(words);
+  expect((await rebuild.visit("/", "docs")).body).toMatch(/built-with-0\.1[13]1\./);
+  expect(await installed()).toBe("hugo-0.148.2\nhugo-0.148.2.record\nsass-1.89.2\nsass-1.89.2.record");
+  expect((await rebuild.world.stack.preview("--expect-no-changes")).code).toBe(0);
+});
+
+test("a release that cannot be downloaded changes nothing; then it replaces the other, and the site is built anew", async () => {
+  const sass = release("sass", "1.89.2");
+  rebuild.configure("site", { mirror, tools: { hugo: release("hugo", "0.152.2", false), sass } });
+  const failed = await rebuild.world.stack.up();
+  expect([failed.code, failed.stdout + failed.stderr]).toEqual([
+    expect.any(Number),
+    expect.stringMatching(/hugo_extended_0\.152\.2_linux-\w+\.tar\.gz was not downloaded: curl: \(22\)/),
+  ]);
+  await rebuild.push({ "layouts/index.html": layout("meanwhile") });
+  await shows(rebuild, "layout-meanwhile built-with-0.148.2");
+  await idle(rebuild.host);
+  release("hugo", "0.152.2");
+  await rebuild.up();
+  await anew("hugo-0.148.2, sass-1.89.2");
+  expect((await rebuild.visit()).body).toContain("built-with-0.152.2");
+  expect(await installed()).toBe("hugo-0.152.2\nhugo-0.152.2.record\nsass-1.89.2\nsass-1.89.2.record");
+});
+
+test("preview names a changed program, which no build runs once up has repaired it, and up removes what no site names", async () => {
+  const { host } = rebuild;
+  await host.inside(`printf x >>${paths.tools}/hugo-0.152.2/hugo`);
+  const preview = await rebuild.world.stack.preview("--expect-no-changes");
+  expect(preview.code).not.toBe(0);
+  expect(preview.stdout).toContain(
+    `${paths.tools}/hugo-0.152.2 is: declared is "as installed", the host reports "another than`,
+  );
+  await rebuild.up();
+  expect((await rebuild.world.stack.preview("--expect-no-changes")).code).toBe(0);
+  rebuild.configure("site", { mirror: undefined, tools: undefined });
+  await rebuild.push({ "layouts/index.html": layout("last") });
+  await shows(rebuild, "layout-last built-with-0.152.2");
+  await idle(host);
+  await rebuild.up();
+  await anew("hugo-0.152.2, sass-1.89.2");
+  expect((await rebuild.visit()).body).toMatch(/built-with-0\.1[13]1\./);
+  expect(await installed()).toBe("");
+});
