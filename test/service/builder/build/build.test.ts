@@ -55,7 +55,7 @@ describe("the real Hugo", () => {
     const layouts = { "layouts/_default/single.html": null, "layouts/page.html": "x" };
     expect(await pushed(layouts)).toMatchObject({
       reason: expect.stringMatching(
-        /^layouts\/page\.html is a layout for Hugo 0\.146 or later, and this is Hugo 0\.[\d.]+\. Install .*path\. only 2 pages were built and the content has 5 that are no drafts\. /,
+        /^layouts\/page\.html is a layout for Hugo 0\.146 or later, and this is Hugo 0\.[\d.]+\. Run npx pushgate tools .* up\. only 2 pages were built and the content has 5 that are no drafts\. /,
       ),
       warnings: [expect.stringMatching(/^Hugo: found no layout file for "HTML" for kind "page": /)],
     });
