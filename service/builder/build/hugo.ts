@@ -42,7 +42,7 @@ const causes: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /function "([^"\n]+)" not defined/,
-    "this Hugo has no function $1. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up; or correct its name.",
+    "this Hugo has no function $1. Correct its name, or run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.",
   ],
 ];
 

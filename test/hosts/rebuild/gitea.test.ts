@@ -104,7 +104,10 @@ test("a push becomes a page, and Gitea shows the build's result on its commit, g
   }
   const broken = push("site", { "layouts/index.html": "{{ nothing }}" });
   expect(await statusOn("site", broken)).toMatchObject({
-    ...{ status: "failure", description: expect.stringMatching(/^the template layouts\/index\.html failed: /) },
+    ...{
+      status: "failure",
+      description: expect.stringMatching(/^this Hugo has no function nothing\. Correct its name/),
+    },
   });
 });
 

@@ -104,7 +104,7 @@ describe("results", () => {
     expect(result.description).toBe("Published.");
     const broken = await rebuild.push({ "layouts/index.html": "{{ nothing }}" }, "docs");
     const { description } = await resultOf(broken, "failure");
-    expect(description).toMatch(/^the template layouts\/index\.html failed: /);
+    expect(description).toMatch(/^this Hugo has no function nothing\. Correct its name/);
     await resultOf(await pushed("repaired"), "success");
     const { notifications } = rebuild.git.status;
     await until("site.notify got two turns", () => notifications.length >= 2 || undefined);

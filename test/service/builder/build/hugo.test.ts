@@ -68,7 +68,7 @@ test.each([
   ],
   ['Get "https://x/": dial tcp: lookup x', "the build does not reach https://x/. It reaches port 443 of public"],
   ['module "t" not found in "/source/themes/t"; either', "the repository has no theme or module t. Commit it, or add"],
-  ['parse failed: template: a.html:1: function "try" not defined', "this Hugo has no function try. Run npx pushgate"],
+  ['parse failed: template: a.html:1: function "try" not defined', "this Hugo has no function try. Correct its name"],
 ])("%s has the reason: %s", (output, words) => {
   const found = reason("exit-code exited 1", output);
   const [said] = output.replace(/^Error: /, "").split(";");
