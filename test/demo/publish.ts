@@ -6,7 +6,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assetExtensions, buildPaths } from "../../infra/config/schema.ts";
+import { assetExtensions, buildPaths } from "../../infra/config/site-schema.ts";
 import type { Status } from "../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import { startGitHost } from "../fakes/git-host.ts";

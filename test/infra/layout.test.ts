@@ -101,8 +101,8 @@ test("the configuration, one file of infra/host and one folder of service/builde
   const naming = [...texts].flatMap(([file, text]) => (/hugo/i.test(text.replace(importing, "")) ? [file] : []));
   expect(naming.filter((file) => !file.startsWith("service/builder/build/"))).toEqual([
     "infra/cli/stack/tools.ts",
-    "infra/config/schema.ts",
     "infra/config/site-checks.ts",
+    "infra/config/site-schema.ts",
     "infra/config/tools.ts",
     "infra/host/builder/hugo.ts",
   ]);

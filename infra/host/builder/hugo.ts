@@ -45,7 +45,7 @@ type Chosen = Pick<SiteHook["site"], "tools"> & { readonly hugo: Pick<Hugo, "exe
 export function environment({ content, destination, cache }: Omit<Folders, "source">, site: Chosen) {
   const { baseUrl, environment = "production", variables, exec, http } = site.hugo;
   const tools = toolsOf({ site });
-  const sass = tools.some(({ tool }) => tool === "sass") ? ["^(dart-)?sass(-embedded)?$"] : [];
+  const sass = programOf({ site }, "sass") === undefined ? [] : ["^(dart-)?sass(-embedded)?$"];
   return {
     ...variables,
     ...(baseUrl !== undefined && { HUGO_BASEURL: baseUrl }),

@@ -3,7 +3,7 @@ import type { HostReport } from "../../apply/report.ts";
 import { call } from "../../apply/shell.ts";
 import { type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { archiveUrl, releasesOf, type ToolName, tools } from "../../config/tools.ts";
+import { type Architecture, archiveUrl, releasesOf, type ToolName, tools } from "../../config/tools.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
@@ -38,7 +38,7 @@ export function toolsLayer(settings: Settings) {
     values: { tools: paths.tools },
     activate: all
       .map(({ tool, release, id, hook, site: { mirror } }) => {
-        const url = (architecture: "amd64" | "arm64") => archiveUrl(tool, release, architecture, mirror);
+        const url = (architecture: Architecture) => archiveUrl(tool, release, architecture, mirror);
         const archives = [url("amd64"), release.amd64, url("arm64"), release.arm64];
         return call("install_tool", id, hook, tools[tool].program, String(tools[tool].top), ...archives);
       })

@@ -3,7 +3,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { assetExtensions, buildPaths } from "../../../infra/config/schema.ts";
+import { assetExtensions, buildPaths } from "../../../infra/config/site-schema.ts";
 import type { Ended } from "../../../service/builder/child.ts";
 import { remove } from "../../../service/builder/files.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";

@@ -1,6 +1,6 @@
 /** Which changes build a site: unknown ones do. */
 import { describe, expect, test } from "vitest";
-import { buildPaths } from "../../../../infra/config/schema.ts";
+import { buildPaths } from "../../../../infra/config/site-schema.ts";
 import { type Known, plan, planBy, relevant } from "../../../../service/builder/source/decide.ts";
 
 const head = "b".repeat(40);
