@@ -66,7 +66,7 @@ function parsed(text: string): v.InferOutput<typeof moduleShape>[] {
 
 export const fromOf = (given: Given, printed: string): From => ({
   folder: given.folder ?? "",
-  content: given.content ?? [],
+  ...(given.content !== undefined && { content: given.content }),
   read: mounted(printed, given, true),
   ...(given.generator?.digest && { digest: given.generator.digest }),
 });
@@ -74,7 +74,6 @@ export const fromOf = (given: Given, printed: string): From => ({
 /** Why a release was built from other folders, or by other settings of its generator, than those of now; undefined if it was not. */
 export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {
   if (from.folder !== (given.folder ?? "")) return `site.folder was ${from.folder || "not set"} for ${release}`;
-  const outside = typeof from.content === "string" ? from.content : undefined;
-  if (outside !== given.content) return `site.content was ${outside ?? "not set"} for ${release}`;
+  if (from.content !== given.content) return `site.content was ${from.content ?? "not set"} for ${release}`;
   return from.digest === given.generator?.digest ? undefined : `site.hugo or site.tools was another for ${release}`;
 }

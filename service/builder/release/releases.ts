@@ -10,13 +10,12 @@ import { hashOf } from "./link-or-copy.ts";
 export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string }>;
 
 /**
- * The site's folder in the repository, "" for its top; the content's folder outside it, else a list; and what the build
- * read of the repository, by its mounts; and the digest of the generator's settings. A former version of the builder wrote
- * neither of the last two.
+ * The site's folder in the repository, "" for its top; the content's folder outside of it; what the build read of the
+ * repository, by its mounts, else all; and the digest of the generator's settings.
  */
 export type From = Readonly<{
   folder: string;
-  content: string | readonly string[];
+  content?: string;
   read?: readonly string[];
   digest?: string;
 }>;

@@ -75,7 +75,7 @@ export const timers = (): number => process.getActiveResourcesInfo().filter((nam
 export const releaseId = (number: number): string => `${String(number).padStart(6, "0")}-aaaaaaaaaaaa`;
 export const manifestOf = (release: string, files: Files = new Map()) => ({
   ...{ release, commit: "a".repeat(40), at: "2026-01-01T00:00:00.000Z", pages: 1, files },
-  from: { folder: "", content: ["content"] },
+  from: { folder: "" },
 });
 /** Makes finished releases without files. */
 export function makeReleases(places: Places, ...numbers: readonly number[]): void {

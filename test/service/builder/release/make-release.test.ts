@@ -38,7 +38,7 @@ beforeEach(() => {
   warnings = [];
 });
 
-const from = { folder: "", content: ["content"] };
+const from = { folder: "" };
 let commits = 0;
 const make = (commit: string, found = walk(places.out), of = places) =>
   makeRelease({ assets: ["css", "png"] }, of, { commit, from, warnings }, found);

@@ -14,24 +14,14 @@ const never = "0001-01-01T00:00:00Z";
 
 test.each<[string, From, Given, string | undefined]>([
   ["the same folders", { folder: "docs", content: "/srv/c" }, { folder: "docs", content: "/srv/c" }, undefined],
-  ["another folder in the repository", { folder: "", content: ["texts"] }, {}, undefined],
+  ["another folder in the repository", { folder: "" }, {}, undefined],
   ["another folder outside", { folder: "", content: "/srv/c" }, { content: "/srv/d" }, "site.content was /srv/c for r"],
-  ["content outside", { folder: "", content: ["content"] }, { content: "/srv/d" }, "site.content was not set for r"],
-  ["no site.folder", { folder: "", content: ["content"] }, { folder: "docs" }, "site.folder was not set for r"],
-  ["the same settings of Hugo", { folder: "", content: [], digest: "a" }, { generator: { digest: "a" } }, undefined],
-  [
-    "others",
-    { folder: "", content: [], digest: "a" },
-    { generator: { digest: "b" } },
-    "site.hugo or site.tools was another for r",
-  ],
-  [
-    "unknown ones",
-    { folder: "", content: [] },
-    { generator: { digest: "b" } },
-    "site.hugo or site.tools was another for r",
-  ],
-  ["another site.folder", { folder: "docs", content: ["docs/content"] }, {}, "site.folder was docs for r"],
+  ["content outside", { folder: "" }, { content: "/srv/d" }, "site.content was not set for r"],
+  ["no site.folder", { folder: "" }, { folder: "docs" }, "site.folder was not set for r"],
+  ["the same settings of Hugo", { folder: "", digest: "a" }, { generator: { digest: "a" } }, undefined],
+  ["others", { folder: "", digest: "a" }, { generator: { digest: "b" } }, "site.hugo or site.tools was another for r"],
+  ["unknown ones", { folder: "" }, { generator: { digest: "b" } }, "site.hugo or site.tools was another for r"],
+  ["another site.folder", { folder: "docs" }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
   expect(movedFrom({ release: "r", from }, settings)).toBe(reason);
 });
