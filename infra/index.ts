@@ -10,6 +10,7 @@ import { clientCertificateScript, presentClientCertificate, readClientCertificat
 import { dns } from "./edge/dns.ts";
 import { originCertificate } from "./edge/origin-certificate.ts";
 import { readPresented, untilPresented } from "./edge/presented.ts";
+import { compareRanges } from "./edge/ranges.ts";
 import { reportDrift } from "./edge/zone/drift.ts";
 import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
@@ -21,6 +22,8 @@ import { buildPrograms } from "./host/programs/programs.ts";
 const { settings, secrets, access } = readSettings();
 const api = cloudflareApi(access);
 const names = allHostnames(settings);
+
+void compareRanges();
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
 const [{ live, presented }, probed, programs] = await Promise.all([

@@ -1,6 +1,7 @@
 /** The SDK's mocks, with what they lack: their monitor announces resource hooks and never answers one, and no engine logs. */
 import * as pulumi from "@pulumi/pulumi";
 import * as settings from "@pulumi/pulumi/runtime/settings.js";
+import { networks, v4, v6 } from "../../infra/networks.ts";
 
 type Answered = (error: Error | null, answer: unknown) => void;
 
@@ -8,8 +9,10 @@ type Given = Parameters<typeof pulumi.runtime.setMocks>;
 
 /** As pulumi.runtime.setMocks; resource hooks are registered and never run, and what `up` would say is not printed. */
 export async function setMocks(mocks: Pick<Given[0], "newResource">, ...rest: unknown[]): Promise<void> {
-  const call = ({ token }: pulumi.runtime.MockCallArgs): never => {
-    throw new Error(`pushgate calls no function of a provider, and this is ${token}`);
+  const { cidrs } = networks.cloudflare;
+  const call = ({ token }: pulumi.runtime.MockCallArgs) => {
+    if (token === "cloudflare:index/getIpRanges:getIpRanges") return { ipv4Cidrs: v4(cidrs), ipv6Cidrs: v6(cidrs) };
+    throw new Error(`pushgate calls no such function of a provider: ${token}`);
   };
   await pulumi.runtime.setMocks({ ...mocks, call }, ...(rest as [string, string, boolean]));
   const monitor = settings.getMonitor() as unknown as Record<string, unknown>;

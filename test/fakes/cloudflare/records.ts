@@ -1,5 +1,6 @@
 /** The fake API's endpoints for the zone itself: the zone, DNS, and bots. */
 import { isIPv4, isIPv6 } from "node:net";
+import { v4, v6 } from "../../../infra/networks.ts";
 import { byId, type Call, type Fields, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
 import { type DnsRecord, idOf, withoutNulls, type ZoneState } from "./zone.ts";
 
@@ -19,6 +20,12 @@ export function zoneRoutes(zone: ZoneState): Route[] {
     ["GET", Z, "Zone Read", () => ({ result: shownZone(zone) })],
     ["GET", bots, "Bot Management Read", () => ({ result: zone.bot_management })],
     ["PUT", bots, "Bot Management Write", ({ body }) => putBots(zone, withoutNulls(body) as Fields)],
+    [
+      "GET",
+      "/ips",
+      undefined,
+      () => ({ result: { ipv4_cidrs: v4(zone.ranges), ipv6_cidrs: v6(zone.ranges), etag: "" } }),
+    ],
     ...dnsRoutes(zone),
   ];
 }

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Plan } from "../../../infra/config/settings.ts";
+import { networks } from "../../../infra/networks.ts";
 import type { Fields } from "./refusal.ts";
 
 export type Rule = {
@@ -65,6 +66,8 @@ export type ZoneState = {
   origin_certificates: { id: string; certificate: string; hostnames: string[]; [other: string]: unknown }[];
   /** What Cloudflare presents to visitors. */
   certificate_packs: { id: string; type: string; status: string; hosts: string[] }[];
+  /** What Cloudflare itself publishes of its addresses. */
+  ranges: string[];
   origin_pulls: {
     hostname_certificates: ClientCertificate[];
     hostnames: { hostname: string; cert_id: string; enabled: boolean; [other: string]: unknown }[];
@@ -85,6 +88,7 @@ export function emptyZone(name: string, plan: Plan): ZoneState {
     settings: { ssl: "full", browser_check: "on", security_level: "medium" },
     ...{ access_rules: [], user_agent_blocks: [], lockdowns: [] },
     ...{ origin_certificates: [], certificate_packs: [universal] },
+    ranges: [...networks.cloudflare.cidrs],
     origin_pulls: { hostname_certificates: [], hostnames: [] },
   };
 }

@@ -43,6 +43,7 @@ export type Provider = {
   readonly version: string;
   configure?(config: Props): void;
   readonly resources: { readonly [token: string]: Resource };
+  readonly functions?: { readonly [token: string]: () => Promise<Props> };
 };
 
 /** The key that marks a wrapped value, and its value for a secret. Configuration always arrives wrapped. */
@@ -110,9 +111,15 @@ export async function serveProvider(provider: Provider): Promise<number> {
     }),
     // A real provider reports a failed function as an error of the stack, whatever the program does with it.
     invoke: answering(async (request: InstanceType<typeof messages.InvokeRequest>) => {
-      const message = `pushgate calls no function of a provider, and this is ${request.getTok()}`;
-      await log()("error", message);
-      throw new Error(message);
+      try {
+        const called = provider.functions?.[request.getTok()];
+        if (!called)
+          throw new Error(`the fake plugin has no function ${request.getTok()}. Add it in test/fakes/plugins.`);
+        return new messages.InvokeResponse().setReturn(packed(await called()));
+      } catch (error) {
+        await log()("error", (error as Error).message);
+        throw error;
+      }
     }),
     check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
       const found = resource(typeOf(request.getUrn())).check(plain(request.getNews()));
