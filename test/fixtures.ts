@@ -144,7 +144,7 @@ export const rebuilt: Settings = settled(
 export const made = {
   certificate: "PEM",
   clientCaPem: "PEM",
-  programs: { receiver: { sha256: "" }, builder: { sha256: "" }, reporter: { sha256: "" } },
+  programs: { receiver: { sha256: "" }, builder: { sha256: "" }, fetcher: { sha256: "" }, reporter: { sha256: "" } },
 };
 
 /** Mulberry32: the same numbers for the same seed on every host; from 0 up to, but not including, 1. */

@@ -99,6 +99,16 @@ const buildLimits = object({
   pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });
 
+const registry = (usual: string, description: string) =>
+  v.optional(
+    checked(
+      (url) => isMirror(`${url}/`),
+      `an https:// URL with a DNS name in lower case, such as ${usual}`,
+      description,
+    ),
+    usual,
+  );
+
 const isMirror = (url: string): boolean => /^[^?&=]*$/.test(url) && isNotifyUrl(url);
 
 /** Without user and password, as rendered files are public, and without an address, which no certificate names. */
@@ -163,6 +173,13 @@ export const site = object({
       "an https:// URL with a DNS name in lower case and a path, such as https://mirror.example.org/tools",
       "Folder from which hosts download the archives of `tools`, by their names, instead of each project's page.",
     ),
+  ),
+  registries: v.optional(
+    described(
+      object({ go: registry("https://proxy.golang.org", "Proxy of Hugo modules.") }),
+      "Where hosts fetch what a site's `go.mod` names; each archive must have the digest that `go.sum` has.",
+    ),
+    {},
   ),
   schedule: v.exactOptional(
     text(

@@ -102,7 +102,7 @@ forget_missing() {
 
 # The build accounts that pushgate made, except those that $1 lists: accounts of a site that left.
 other_accounts() {
-  made=$(sed -nE 's/^(pushgate-(build|generator|report)-[^:]*):([^:]*:){3}pushgate (builder|generator|reporter) of .*/\1/p' /etc/passwd)
+  made=$(sed -nE 's/^(pushgate-(build|generator|fetcher|report)-[^:]*):([^:]*:){3}pushgate (builder|generator|fetcher|reporter) of .*/\1/p' /etc/passwd)
   for account in $made; do among "$account" "$1" || echo "$account"; done
 }
 

@@ -3,7 +3,7 @@ import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import type { Probed } from "../apply/manifest.ts";
 import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
-import { sourceSets } from "../config/derived.ts";
+import { type SiteHook, sourceSets } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
 
@@ -154,6 +154,13 @@ export const sandbox = (program: keyof typeof memory, denied = ""): string =>
 
 /** Of the units that read what comes from a repository. `root`: an empty folder, in which systemd makes mount points. */
 export const ownRoot = (root: string): string => template(import.meta.url, "sandbox/root.conf", { root }).trimEnd();
+
+/** Of the units that a site's pushes may use up. `memoryMiB`: another than the site's. */
+export const bounds = (limits: SiteHook["site"]["limits"], memoryMiB = limits.memoryMiB): string => {
+  const { seconds, cpuPercent, tasks, releaseMiB } = limits;
+  const values = { seconds, cpuPercent, memoryMiB, tasks, releaseMiB, dataMiB: 2 * memoryMiB };
+  return template(import.meta.url, "sandbox/bounds.conf", values).trimEnd();
+};
 
 /** Of the oneshots that place tables, rules and routes as root. `families`, `kernel`: what one of them has in addition. */
 export const oneshotSandbox = (families = "", kernel = ""): string =>

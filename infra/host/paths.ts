@@ -26,6 +26,7 @@ export const paths = {
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
   builder: "/usr/local/lib/pushgate/builder.cjs",
   reporter: "/usr/local/lib/pushgate/reporter.cjs",
+  fetcher: "/usr/local/lib/pushgate/fetcher.cjs",
   /** A folder for each release of a program that a site names. */
   tools: "/usr/local/lib/pushgate/tools",
   /** For each hook: the receiver stores deliveries there, the builder takes them. */
@@ -98,6 +99,8 @@ export const units = {
   // (pushgate-generator@4-812-0.service for pushgate-generator@site.socket).
   generator: (hook: string, connection = "") => `pushgate-generator-${hook}@${connection}.service`,
   generatorSocket: (hook: string) => `pushgate-generator-${hook}.socket`,
+  fetcher: (hook: string, connection = "") => `pushgate-fetcher-${hook}@${connection}.service`,
+  fetcherSocket: (hook: string) => `pushgate-fetcher-${hook}.socket`,
   stop: (hook: string, connection = "") => `pushgate-stop-${hook}@${connection}.service`,
   stopSocket: (hook: string) => `pushgate-stop-${hook}.socket`,
 } as const;
@@ -106,12 +109,12 @@ export const units = {
 export const oneOf = (names: readonly string[]): RegExp =>
   new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);
 
-/** For each hook: what builder, agent and generator share, and the empty folders that are their root directories. */
+/** For each hook: what builder, agent, fetcher and generator share, and the empty folders that are their root directories. */
 export const runFolders = (hook: string) => {
   const [own, roots] = [`${paths.generator}/${hook}`, `${paths.roots}/${hook}`] as const;
   return {
-    ...{ own, socket: `${own}/socket`, result: `${own}/result`, agent: `${own}/agent` },
-    ...{ roots, builderRoot: `${roots}/builder`, generatorRoot: `${roots}/generator` },
+    ...{ own, socket: `${own}/socket`, fetcher: `${own}/fetcher`, result: `${own}/result`, agent: `${own}/agent` },
+    ...{ roots, builderRoot: `${roots}/builder`, generatorRoot: `${roots}/generator`, fetcherRoot: `${roots}/fetcher` },
   } as const;
 };
 
@@ -136,5 +139,7 @@ const ofHook =
 export const builderUser = ofHook("build");
 /** Code of a repository runs as this account only. */
 export const generatorUser = ofHook("generator");
+/** Brings what a build needs beside its repository: it alone reads archives of strangers. */
+export const fetcherUser = ofHook("fetcher");
 /** Where results of builds leave the host: it alone has the token, and runs neither git nor the generator. */
 export const reporterUser = ofHook("report");

@@ -33,6 +33,10 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     pages: join(work, "cache", pagesName),
     stats: join(work, "stats.json"),
     history: join(work, "history"),
+    /** What the fetcher gets, what it brings, and what was brought whole. */
+    wanted: join(work, "wanted"),
+    fetched: join(work, "fetched"),
+    dependencies: join(work, "dependencies"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
     held: join(work, "held"),

@@ -10,6 +10,13 @@ const below = v.pipe(
   v.check((path) => !path.startsWith("/") && !path.split("/").includes(".."), "is not a path below the folder"),
 );
 
+/** An address without a slash at its end. */
+const registry = v.pipe(
+  v.string(),
+  v.regex(/^https:\/\//),
+  v.transform((url) => url.replace(/\/+$/, "")),
+);
+
 export const builderShape = v.object({
   hook: hookName,
   repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
@@ -47,6 +54,7 @@ export const builderShape = v.object({
     /** Of its settings: with others a site is built anew. */
     digest: v.exactOptional(text),
   }),
+  fetcher: v.object({ socket: absolute, result: absolute, registries: v.object({ go: registry }) }),
   limits: v.object({
     releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
     pagesPercent: whole(0, 100),
@@ -73,6 +81,9 @@ export function readBuilder(env: Environment = environment) {
 
 /** In systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
+
+/** Codes of the fetcher: the repository is at fault; a registry did not answer. */
+export const exits = { fault: 65, unavailable: 69 } as const;
 
 /** From the environment of ExecStopPost=. */
 export const readUnitEnd = (env: Environment = environment): UnitEnd => ({

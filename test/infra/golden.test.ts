@@ -17,6 +17,7 @@ const made = {
     receiver: { sha256: "0".repeat(64) },
     builder: { sha256: "1".repeat(64) },
     reporter: { sha256: "2".repeat(64) },
+    fetcher: { sha256: "3".repeat(64) },
   },
 };
 

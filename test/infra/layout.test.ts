@@ -38,7 +38,7 @@ const floors = [
   /^service\/[\w-]+\.ts$/,
   /^service\/git-hosts\//,
   /^service\/(builder|metrics|receiver)\/(?!main)/,
-  /^service\/reporter\/(?!main)/,
+  /^service\/(fetcher|reporter)\/(?!main)/,
   /^service\/\w+\/main\.ts$/,
   /^infra\/(contract|networks|user-error)\.ts$/,
   /^infra\/config\//,

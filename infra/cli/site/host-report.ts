@@ -36,7 +36,15 @@ function siteUnits({ name, site }: Hook): string[] {
   if (site === undefined) return [];
   const timers = [units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])];
   // The reporter's is a pattern, which matches loaded units only: those of a hook whose results leave the host.
-  const all = [units.site, units.buildPath, ...timers, units.generatorSocket, units.build, units.reporter];
+  const all = [
+    units.site,
+    units.buildPath,
+    ...timers,
+    units.generatorSocket,
+    units.fetcherSocket,
+    units.build,
+    units.reporter,
+  ];
   return all.map((nameOf) => nameOf(name));
 }
 const hostUnits = [units.nginxSocket, units.nginx, units.receiver, units.firewall, units.guardTimer];

@@ -14,6 +14,7 @@ import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { toolIds } from "../tools/tools.ts";
+import { fetcherFiles } from "./fetcher.ts";
 import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
@@ -52,13 +53,20 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
       ...{ socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
       digest: sha256(JSON.stringify([site.hugo, site.tools])),
     },
+    fetcher: {
+      ...{ socket: runFolders(name).fetcher, result: `${runFolders(name).result}/fetcher` },
+      registries: site.registries,
+    },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },
   };
 }
 
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
-const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.stopSocket];
+const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.fetcherSocket, units.stopSocket];
+
+const sockets = (hook: string) =>
+  [units.generatorSocket, units.fetcherSocket, units.stopSocket].map((socket) => socket(hook));
 
 const moreMembers = (hook: SiteHook) => [
   ...(hook.site.schedule === undefined ? [] : [units.scheduleTimer]),
@@ -80,8 +88,8 @@ function templates(): HostFile[] {
       ...{ egress: units.egress, egressProgram: `${paths.lib}/egress` },
       ...{ program: paths.builder, settings: settingsPath("%i"), spoolGroup, spool, requests, rootRequests, sites },
       ...{ root: kit.ownRoot(own.builderRoot), shared: own.own, knownHosts: knownHostsPath("%i") },
-      sockets: [units.generatorSocket("%i"), units.stopSocket("%i")],
-      generator: units.generator("%i", "*"),
+      sockets: sockets("%i"),
+      ...{ generator: units.generator("%i", "*"), fetcher: units.fetcher("%i", "*") },
       sandbox: kit.sandbox("node", denied),
     }),
     unit(units.buildPath(), { spool, requests, rootRequests, sites, timer: units.reconcileTimer("%i") }),
@@ -126,6 +134,7 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
     ...kit.instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
     ...(isReported(hook) ? reporterFiles(hook, host) : []),
     ...generatorFiles(hook),
+    ...fetcherFiles(hook, settingsPath(name), leastMemoryMiB),
   ];
 }
 
@@ -152,7 +161,7 @@ export function foldersOf(hook: SiteHook): kit.Folder[] {
     [`${sites}/${name}`, "755", owner],
     [`${sites}/${name}/work`, "700", owner],
     // Root writes there how a build ended, and systemd makes the mount points of the units in their roots.
-    ...[own.own, own.result, own.roots, own.builderRoot, own.generatorRoot].map(rootFolder),
+    ...[own.own, own.result, own.roots, own.builderRoot, own.generatorRoot, own.fetcherRoot].map(rootFolder),
     ...(isReported(hook) ? ([[`${reports}/${name}`, "770", `${builder}:${reporterUser(name)}`]] as const) : []),
   ];
 }
@@ -173,7 +182,7 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
     })),
     {
       name: "the builder's units whose files changed after systemd read them",
-      read: call("stale", "pushgate-*@*", units.generatorSocket("*"), units.stopSocket("*")),
+      read: call("stale", "pushgate-*@*", ...sockets("*")),
       want: "none",
     },
     kit.foldersFact("the builder's folders", commonFolders(hooks)),
@@ -182,7 +191,7 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
   ];
 }
 
-export const builderPrograms = ["builder", "reporter"] as const;
+export const builderPrograms = ["builder", "fetcher", "reporter"] as const;
 
 export function builderLayer(settings: Settings, host: Pick<Host, "name">, made: ProgramHashes = {}) {
   const hooks = sitesOf(settings);
@@ -206,7 +215,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
         named: toolIds(settings),
       },
       writers: hooks.flatMap(({ site }) => site.writers ?? []),
-      all: ["pushgate-*@%i.*", units.generatorSocket("%i"), units.stopSocket("%i"), units.generator("%i", "*")],
+      all: ["pushgate-*@%i.*", ...sockets("%i"), units.generator("%i", "*"), units.fetcher("%i", "*")],
     },
     files: [
       kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
@@ -223,9 +232,9 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
-      ...kit.dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-stop-*"),
+      ...kit.dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-fetcher-*", "pushgate-stop-*"),
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
-      ...[units.generatorSocket("*"), units.stopSocket("*")].map((unit) => `${paths.units}/${unit}`),
+      ...sockets("*").map((unit) => `${paths.units}/${unit}`),
     ],
     facts: [
       ...facts,

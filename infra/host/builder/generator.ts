@@ -4,10 +4,11 @@
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { beginOfBuild, endOfFolders, statsName } from "../../../service/builder/build/content.ts";
+import { kinds } from "../../../service/builder/build/dependencies.ts";
 import { pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
-import { instanceFile, ownRoot, sandbox, unitFile, unitWord } from "../kit.ts";
+import { bounds, instanceFile, ownRoot, sandbox, unitFile, unitWord } from "../kit.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../paths.ts";
 import { toolFolder, toolsOf } from "../tools/tools.ts";
 import * as generator from "./hugo.ts";
@@ -75,23 +76,35 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
     (path) => `${path}/${name}`,
   );
   const folders = [`${sites}/${name}/work`, ...members].join(" ");
-  const stop = { hook: name, folders, generator: units.generator(name, "*"), sandbox: sandbox("helper") };
+  const own = [units.generator, units.fetcher].map((unit) => unit(name, "*"));
+  const stop = { hook: name, folders, units: own, sandbox: sandbox("helper") };
   const find = (path: string) =>
     `${contentProgram} find ${unitWord(path)} ${runFolders(name).generatorRoot}${noteOfContent(name)}`;
   const finding = site.content === undefined ? [] : ["[Service]", `ExecStart=${find(site.content)}`];
   return [
     ...instanceFile(units.content(name), finding),
-    unitFile(import.meta.url, units.generatorSocket(name), socket, "pushgate-generator.socket"),
+    unitFile(
+      ...([import.meta.url, units.generatorSocket(name), { ...socket, unit: "generator" }] as const),
+      "pushgate-generator.socket",
+    ),
     generatorService(hook),
     unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
     unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
   ];
 }
 
+/** Of what was fetched, into the source: the builder makes the mount points. */
+const mountsOf = ({ name, site: { folder } }: SiteHook): string =>
+  Object.entries(kinds)
+    .map(
+      ([kind, { place }]) => `${paths.sites}/${name}/work/dependencies/${kind}/${place}:${sourceOf(folder)}/${place}`,
+    )
+    .map((mount) => `BindReadOnlyPaths=${unitWord(`-${mount}`)}`)
+    .join("\n");
+
 function generatorService(hook: SiteHook): HostFile {
   const { name, site } = hook;
   const { folder, writers, content, limits } = site;
-  const { seconds, cpuPercent, memoryMiB, tasks, releaseMiB } = limits;
   // Beside the distribution.
   const more = [
     ...toolsOf(hook).map(({ id }) => toolFolder(id)),
@@ -102,7 +115,7 @@ function generatorService(hook: SiteHook): HostFile {
   const environment = generator.environment({ ...inside, content: content && inside.content }, site);
   const opensGroup = writers !== undefined && content !== undefined;
   const values = {
-    ...{ hook: name, target: units.site(name), seconds, cpuPercent, memoryMiB, tasks, releaseMiB },
+    ...{ hook: name, target: units.site(name), bounds: bounds(limits) },
     ...linesOfContent(hook),
     ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name) },
     ...{
@@ -110,13 +123,13 @@ function generatorService(hook: SiteHook): HostFile {
       result: runFolders(name).result,
       work: `${paths.sites}/${name}/work`,
       gitConfiguration,
-      dataMiB: 2 * memoryMiB,
     },
     environment: Object.entries(environment).map(assigned).join("\n"),
     groups: opensGroup
       ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`
       : "",
     more: more.map((path) => `BindReadOnlyPaths=${path}`).join("\n"),
+    dependencies: mountsOf(hook),
     network: generator.readsWeb(hook) ? network : noNetwork,
     sandbox: sandbox("generator"),
   };

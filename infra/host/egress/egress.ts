@@ -7,7 +7,7 @@ import { loopback, networks, v4, v6 } from "../../networks.ts";
 import * as generator from "../builder/hugo.ts";
 import { driftText } from "../firewall/firewall.ts";
 import * as kit from "../kit.ts";
-import { builderUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
+import { builderUser, fetcherUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
 
 const program = `${paths.lib}/egress` as const;
 
@@ -15,7 +15,10 @@ const listed = (values: readonly (string | number)[]): string => [...new Set(val
 const ascending = (ports: readonly number[]): string => listed(ports.toSorted((a, b) => a - b));
 
 export const accountsOf = (sites: readonly SiteHook[]): string[] =>
-  sites.flatMap((hook) => [builderUser(hook.name), generatorUser(hook.name), ...reportersOf([hook])]);
+  sites.flatMap((hook) => [
+    ...[builderUser, generatorUser, fetcherUser].map((user) => user(hook.name)),
+    ...reportersOf([hook]),
+  ]);
 
 const reportersOf = (sites: readonly SiteHook[]): string[] =>
   sites.filter(isReported).map(({ name }) => reporterUser(name));
@@ -23,6 +26,7 @@ const reportersOf = (sites: readonly SiteHook[]): string[] =>
 const sysusersOf = (hook: SiteHook): string =>
   kit.template(import.meta.url, "sysusers.conf", {
     ...{ hook: hook.name, builder: builderUser(hook.name), generator: generatorUser(hook.name), home: paths.sites },
+    fetcher: fetcherUser(hook.name),
     reporter: reportersOf([hook]).map((user) => `u ${user} - "pushgate reporter of ${hook.name}" /nonexistent`),
   });
 
@@ -35,6 +39,7 @@ function confined(hook: SiteHook): string[] {
   return [
     [builderUser(name), ascending(ports), ...also],
     [generatorUser(name), generator.readsWeb(hook) ? 443 : "", "", ""],
+    [fetcherUser(name), 443, ...also],
     ...reportersOf([hook]).map((user) => [user, ascending(reportPorts(hook)), ...also]),
   ].map((words) => words.join(";"));
 }

@@ -8,7 +8,7 @@ import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { paths } from "../paths.ts";
 
-export const programNames = ["receiver", "builder", "reporter"] as const;
+export const programNames = ["receiver", "builder", "fetcher", "reporter"] as const;
 export type Program = (typeof programNames)[number];
 
 /** Empty for a probe, which knows none. */

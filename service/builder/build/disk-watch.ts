@@ -41,7 +41,8 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
   const walks = async () => {
     let most: number | undefined;
     let closed: ReadonlySet<string> = new Set();
-    const isGenerators = (folder: string) => isUnder(folder, places.out) || isUnder(folder, places.cache);
+    const isGenerators = (folder: string) =>
+      [places.out, places.cache, places.fetched].some((top) => isUnder(folder, top));
     for (let took = 0; watching; ) {
       await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
       if (!watching) return;
@@ -67,7 +68,7 @@ export class TooMuch extends Setback {}
 const tooMuch = (bytes: number): Setback =>
   new TooMuch(
     "rejected",
-    `the site wrote more than it may: clone, checkout, cache, the build's output and the releases take more than ` +
+    `the site wrote more than it may: clone, checkout, dependencies, cache, the build's output and the releases take more than ` +
       `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
       "smaller, or raise it.",
   );

@@ -1,6 +1,6 @@
 /** What Hugo's exit, its output and the names of the files say of a build. Pure. */
 import { printable } from "../../printable.ts";
-import { diskFull, listed } from "../run/setback.ts";
+import { diskFull, listed, rejected } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { beginOfBuild } from "./content.ts";
 
@@ -14,7 +14,7 @@ const noMoreProcesses =
 const causes: readonly (readonly [RegExp, string])[] = [
   [
     /access denied: "go" is not whitelisted|binary with name "go" not found/,
-    "the site imports Hugo modules, which a build does not download. Run hugo mod vendor, and commit _vendor.",
+    "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy, and commit both.",
   ],
   [
     /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
@@ -84,6 +84,31 @@ export const readsHistory = (files: readonly string[], text: (path: string) => s
     const [found, at = ""] = configured.exec(path) ?? [];
     return found && at === folder && /enableGitInfo/i.test(text(path));
   });
+
+/** After a reason why what go.mod and go.sum name cannot be fetched. */
+export const moduleAdvice =
+  "Run hugo mod tidy, and commit go.mod and go.sum; or run hugo mod vendor, and commit _vendor.";
+
+/** `path version` of a requirement, one a line. */
+const requirement = /^[\t ]*(?:require[\t ]+)?([\w.~-]+(?:\/[\w.~-]+)+)[\t ]+v\d/gm;
+
+/** Whether a module of go.mod is named in the site's configuration, which maps it to no folder of the repository. */
+export function needsModules({ files, text }: { files: readonly string[]; text: (path: string) => string }): boolean {
+  if (!files.includes("go.mod")) return false;
+  const configuration = files
+    .filter((path) => configured.exec(path)?.[1] === undefined && configured.test(path))
+    .map(text)
+    .join("\n");
+  const paths = [...text("go.mod").matchAll(requirement)].map(([, path]) => path!);
+  const isReplaced = (path: string) => new RegExp(`${path.replaceAll(".", "\\.")}\\s*->`).test(configuration);
+  if (!paths.some((path) => configuration.includes(path) && !isReplaced(path))) return false;
+  const [, workspace] = /^[\t ]*"?workspace"?[\t ]*[:=][\t ]*["']?([^"'\s]+\.work)/m.exec(configuration) ?? [];
+  if (workspace)
+    throw rejected(`the site's modules come from the workspace ${printable(workspace, 100)}. ${moduleAdvice}`);
+  if (!files.includes("go.sum"))
+    throw rejected(`go.sum is missing, which has the digests of the site's modules. ${moduleAdvice}`);
+  return true;
+}
 
 /** For a build that went wrong: where Hugo's configuration is, if the site's folder has none; else "". */
 export function folderAdvice(files: readonly string[], folder = ""): string {

@@ -1,6 +1,7 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
 import { build, setAside } from "../build/build.ts";
 import { fromOf, movedFrom, pagesListed } from "../build/content.ts";
+import { provideDependencies } from "../build/dependencies.ts";
 import { TooMuch } from "../build/disk-watch.ts";
 import { gate } from "../build/gate.ts";
 import { provideHistory } from "../build/history.ts";
@@ -77,6 +78,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
     return found;
   });
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
+  await run.timed("dependencies", () => provideDependencies(settings, places, files));
   if (!published) remove(places.pages); // so that they are listed
   const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, last.warnings));
   await run.timed("publish", async () => {

@@ -6,7 +6,7 @@ import { heldHead, type Places } from "../places.ts";
 import { currentRelease, deployed, type Manifest, readManifest, releases } from "../release/releases.ts";
 import type { Failing } from "./pauses.ts";
 
-type Step = "fetch" | "decide" | "checkout" | "build" | "publish";
+type Step = "fetch" | "decide" | "checkout" | "dependencies" | "build" | "publish";
 
 export type Last = {
   result: Result;
@@ -48,7 +48,7 @@ export class Run {
   readonly #started = uptime();
 
   constructor(trigger: readonly string[]) {
-    const milliseconds = { fetch: 0, decide: 0, checkout: 0, build: 0, publish: 0, total: 0 };
+    const milliseconds = { fetch: 0, decide: 0, checkout: 0, dependencies: 0, build: 0, publish: 0, total: 0 };
     this.last = { result: "nothing", reason: "", commit: null, at: "", trigger, warnings: [], milliseconds };
   }
 

@@ -30,6 +30,8 @@ describe("exposure", () => {
   needs("systemd-analyze");
 
   test.each([
+    // It needs a network.
+    [units.fetcher("docs"), 11],
     // It needs git's network, the spool's group, and modes with which the web server reads what it makes.
     [units.build("docs"), 11],
     // It needs modes that let another account remove what it made, and memory that may be written and run.
@@ -144,7 +146,7 @@ describe("the layer", () => {
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
     expect(layer.facts.find(({ name }) => name.startsWith("the builder's units"))).toMatchObject({
-      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-stop-*.socket'",
+      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-fetcher-*.socket' 'pushgate-stop-*.socket'",
       want: "none",
     });
   });

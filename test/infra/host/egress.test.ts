@@ -110,8 +110,11 @@ describe("in a namespace", () => {
       ],
     ],
     [
-      "the reporter reaches name server and results' ports, and the host's cloud without the private ranges",
+      "reporter and fetcher reach name server and their ports, and the host's cloud without the private ranges",
       [
+        ["fetcher-site", "", tcp, [...toPorts(internet, 443), ...dns]],
+        ["fetcher-docs", "", tcp, [...toPorts(open, 443), ...dns]],
+        ["fetcher-site", private_, tcp, [...toPorts(all, 443), ...dns]],
         ["report-docs", "", tcp, [...toPorts(open, 443), ...dns]],
         ["report-docs", private_, tcp, [...toPorts(all, 443), ...dns]],
       ],
@@ -174,7 +177,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     const { stdout, stderr } = inNamespace(`${script} --print`, root.at("bin"));
     const admitted = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
     // Once for each account that reaches something.
-    expect(admitted).toEqual([...lines, ...lines, ...lines, ...lines]);
+    expect(admitted).toEqual(Array(6).fill(lines).flat());
     expect(stderr.split("\n").filter(Boolean)).toEqual(says);
   });
 

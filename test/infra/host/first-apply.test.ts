@@ -25,7 +25,7 @@ test("on a bare host each layer has a line with packages, accounts, ports or uni
     "  origin-certificate  installs the origin certificate for hooks.example.org",
     "  secrets             encrypts the secrets of site, docs with the host's key",
     "  receiver            installs its program, makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9792)",
-    "  egress              makes the accounts pushgate-build-site, pushgate-generator-site and limits their network access",
+    "  egress              makes the accounts pushgate-build-site, pushgate-generator-site, pushgate-fetcher-site and limits their network access",
     "  builder             installs the programs and units that build site",
     "  site                makes /var/www/site a link to the current release",
     "  routing             keeps the receiver's replies on the host, in routing table 9460",

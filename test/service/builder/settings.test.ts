@@ -18,6 +18,11 @@ test.each<[key: string, string | undefined, object]>([
   ["folders", "folders.0", { folders: [""] }],
   ["site", "site", { site: "relative" }],
   ["generator", "generator.socket", { generator: { result: "/result" } }],
+  [
+    "fetcher",
+    "fetcher.registries.go",
+    { fetcher: { ...good.fetcher, registries: { go: "http://proxy.example.org" } } },
+  ],
   ["limits", "limits.seconds", { limits: { ...limits, seconds: 0 } }],
 ])("a fault in %s is found at %s: %o", (_, key, change) => {
   const { issues } = safeParse(builderShape, { ...good, ...change });

@@ -198,7 +198,7 @@ describe("the generator's socket", () => {
     expect(performance.now() - began).toBeGreaterThan(390);
   });
 
-  const neverEnds = /^The generator's unit neither builds nor ends\. /;
+  const neverEnds = /^The generator's unit neither works nor ends\. /;
 
   test("a build ends with a reason where root reports no end, a former build goes on, or no socket answers", async () => {
     await expect(built()).rejects.toThrow("does not answer (ENOENT). Run systemctl restart");

@@ -51,7 +51,7 @@ const denied = (what: string, policy: string) =>
 const notHere = "this feature is not available in your current Hugo version, see https://goo.gl/YMrWcn";
 const [sass, binary] = ['failed to transform "a.scss" (text/x-scss). ', 'binary with name "postcss" not found'];
 test.each([
-  [denied("go", "exec.allow"), "the site imports Hugo modules, which a build does not download. Run hugo mod vendor,"],
+  [denied("go", "exec.allow"), "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy,"],
   [denied("npx", "exec.allow"), "the build may not use npx. Add it to hooks[].site.hugo.exec, which outranks"],
   [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
   [denied("XX", "funcs.getenv"), 'Hugo failed: x: access denied: "XX"'],
@@ -64,7 +64,7 @@ test.each([
   ['x: exec: "npx": executable file not found in $PATH', "the build does not find npx. Install it in"],
   [
     'download modules: binary with name "go" not found in PATH',
-    "the site imports Hugo modules, which a build does not",
+    "the site imports a Hugo module that go.mod and go.sum do not",
   ],
   ['Get "https://x/": dial tcp: lookup x', "the build does not reach https://x/. It reaches port 443 of public"],
   ['module "t" not found in "/source/themes/t"; either', "the repository has no theme or module t. Commit it, or add"],

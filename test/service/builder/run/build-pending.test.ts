@@ -52,7 +52,7 @@ test("five releases stay, at the start and after a publish, of which the status 
 
   expect(Date.parse(last.at)).toBeGreaterThanOrEqual(at);
   expect(Date.parse(last.at)).toBeLessThanOrEqual(at + took);
-  const { total, ...steps } = last.milliseconds;
+  const { total, dependencies: _, ...steps } = last.milliseconds;
   expect(Object.keys(steps).sort()).toEqual(["build", "checkout", "decide", "fetch", "publish"]);
   for (const each of Object.values(steps))
     expect([each, each > 0, each <= total]).toEqual([Math.round(each), true, true]);

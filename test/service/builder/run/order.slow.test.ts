@@ -48,7 +48,13 @@ const whole = (path: string, folder: string): string[] => [
 const taken = (name: string): string[] => [...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
 const noHistory = "unlink site/work/history";
-const checkedOut = ["unlink site/work/checked-out", "git read-tree", "git ls-files", noHistory];
+const checkedOut = [
+  "unlink site/work/checked-out",
+  "git read-tree",
+  "git ls-files",
+  noHistory,
+  "unlink site/work/dependencies/modules",
+];
 const released = [
   "write site/releases/ID",
   "write site/work/manifests/ID.json.new",

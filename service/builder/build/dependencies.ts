@@ -1,0 +1,137 @@
+/**
+ * What a build needs beside its repository. The fetcher, a unit without the clone, brings what a few files of the commit
+ * name, with digests; it stays as long as these files do.
+ */
+import { createHash } from "node:crypto";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { printable } from "../../printable.ts";
+import { beginningOf, below, few, ifThere, readText, remove, syncFolder, tooMany, walk, writeWhole } from "../files.ts";
+import type { Places } from "../places.ts";
+import { failed, listed, rejected, type Setback } from "../run/setback.ts";
+import { type BuilderSettings, exits, type UnitEnd } from "../settings.ts";
+import { setAside } from "./build.ts";
+import { moduleAdvice, needsModules } from "./hugo.ts";
+import { runUnit } from "./unit.ts";
+
+/** `files`: of the site's folder; `text`: the beginning of one. */
+export type Site = Readonly<{ files: readonly string[]; text: (path: string) => string }>;
+
+type Kind = {
+  /** Files of the site's folder that name the dependencies. */
+  readonly names: readonly string[];
+  /** The folder in which the build finds them; with the file `committed` in it, the repository has them. */
+  readonly place: string;
+  readonly committed: string;
+  /** Throws where the repository asks for what no fetch brings. */
+  readonly isNeeded: (site: Site, settings: BuilderSettings) => boolean;
+  /** After the fetcher's reason, where the repository is at fault. */
+  readonly advice: string;
+};
+
+export const kinds: Readonly<Record<string, Kind>> = {
+  modules: {
+    names: ["go.mod", "go.sum"],
+    ...{ place: "_vendor", committed: "modules.txt" },
+    ...{ isNeeded: needsModules, advice: moduleAdvice },
+  },
+};
+
+/** Of a file that names dependencies. */
+const mostBytes = 16 << 20;
+
+/** `files`: of the checkout. Fetches what is needed and not there, and removes what is no longer needed. Throws Setback. */
+export async function provideDependencies(settings: BuilderSettings, places: Places, files: readonly string[]) {
+  const { folder = "" } = settings;
+  const top = folder === "" ? "" : `${folder}/`;
+  const own = files.filter((path) => path.startsWith(top)).map((path) => path.slice(top.length));
+  const at = (path: string) => join(places.clone, folder, path);
+  const site = { files: own, text: (path: string) => beginningOf(at(path), 1 << 20) };
+  // Of a builder that was killed.
+  for (const path of [places.wanted, places.fetched]) setAside(places, path);
+  for (const [name, kind] of Object.entries(kinds)) {
+    const { names, place, committed, isNeeded } = kind;
+    const kept = join(places.dependencies, name);
+    const fetches = !own.includes(`${place}/${committed}`) && isNeeded(site, settings);
+    if (fetches) {
+      const wanted = names.filter((path) => own.includes(path)).map((path) => [path, bytesOf(at(path), path)] as const);
+      const key = keyOf(wanted);
+      if (readText(join(kept, "key")) !== key) await bring(settings, places, name, kind, wanted, key);
+    } else remove(kept);
+    mountPoint(at(place), place, fetches);
+  }
+}
+
+type Wanted = readonly (readonly [path: string, bytes: Buffer])[];
+
+function bytesOf(path: string, name: string): Buffer {
+  if (lstatSync(path).size > mostBytes)
+    throw rejected(`${name} is larger than ${mostBytes >> 20} MiB. Make it smaller.`);
+  return readFileSync(path);
+}
+
+function keyOf(wanted: Wanted): string {
+  const digest = createHash("sha256");
+  for (const [path, bytes] of wanted) digest.update(`${path} ${bytes.length}\n`).update(bytes);
+  return digest.digest("hex");
+}
+
+async function bring(settings: BuilderSettings, places: Places, name: string, kind: Kind, wanted: Wanted, key: string) {
+  const { dependencies, fetched } = places;
+  mkdirSync(join(places.wanted, name), { recursive: true });
+  for (const [path, bytes] of wanted) writeFileSync(join(places.wanted, name, path), bytes);
+  mkdirSync(fetched);
+  chmodSync(fetched, 0o777); // the fetcher's account writes there
+  const ended = await runUnit(settings, places, "fetcher");
+  if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice);
+  check(join(fetched, name), kind.place);
+  mkdirSync(dependencies, { recursive: true });
+  writeWhole(join(fetched, name, "key"), key);
+  setAside(places, join(dependencies, name));
+  renameSync(join(fetched, name), join(dependencies, name));
+  syncFolder(dependencies);
+}
+
+/** What came is of another account: the build reads it, and root mounts it. */
+function check(folder: string, place: string): void {
+  const others = below(folder, place, (here) => {
+    try {
+      const { links, others } = walk(here, few());
+      return [...links, ...others];
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === "E2BIG" ? rejected(`${place} has ${tooMany}.`) : error;
+    }
+  });
+  if (others.length > 0) throw rejected(`${place}: ${listed(others)} is neither a file nor a folder.`);
+}
+
+/** Makes it, or removes what an earlier commit had made. */
+function mountPoint(path: string, name: string, isNeeded: boolean): void {
+  const stat = ifThere(() => lstatSync(path));
+  if (isNeeded && !stat) mkdirSync(path);
+  else if (isNeeded && !stat?.isDirectory()) throw rejected(`${name} in the repository is no folder. Remove it.`);
+  else if (!isNeeded && stat?.isDirectory())
+    try {
+      rmdirSync(path);
+    } catch {} // the repository's own
+}
+
+type Ended = UnitEnd & { readonly output: string };
+
+function reasonOf({ result, status, output }: Ended, { seconds }: BuilderSettings["limits"], advice: string): Setback {
+  const said = printable(output.trim().split("\n").at(-1) ?? "", 1_000);
+  switch (result === "exit-code" ? Number(status) : result) {
+    case exits.fault:
+      return rejected(`${said} ${advice}`);
+    case exits.unavailable:
+      return failed(said);
+    case "oom-kill":
+      return failed("the fetch of dependencies reached its memory limit. Raise hooks[].site.limits.memoryMiB.");
+    case "timeout":
+      return failed(`the fetch of dependencies took longer than its ${seconds} s. Raise hooks[].site.limits.seconds.`);
+    default: {
+      const how = printable(`${result} ${status}`, 50);
+      return failed(`the fetcher's unit ended by ${how}. See journalctl -u 'pushgate-fetcher-*'. Its output: ${said}`);
+    }
+  }
+}
