@@ -21,6 +21,8 @@ export type Bounds = Readonly<{
   signal?: AbortSignal | undefined;
   keeps?: boolean;
   ca?: string | undefined;
+  /** Gets the body of a 200, of which there is then no text. */
+  into?: ((part: Buffer) => void) | undefined;
 }>;
 
 /** For the API of Cloudflare or of a git host: a list has less than one MiB. */
@@ -29,7 +31,7 @@ export const ofApi = { seconds: 20, bytes: 16 << 20, keeps: true };
 /** Rejects without an answer; the message is never empty. */
 export function exchange(outgoing: Outgoing, bounds: Bounds): Promise<Answer> {
   const { url, body, method = body === undefined ? "GET" : "POST", headers } = outgoing;
-  const { seconds, bytes = 16 << 10, signal, keeps = false, ca } = bounds;
+  const { seconds, bytes = 16 << 10, signal, keeps = false, ca, into } = bounds;
   return new Promise((resolve, reject) => {
     const sent = (url.startsWith("http:") ? http : https).request(url, {
       ...{ method, ca, signal },
@@ -63,7 +65,8 @@ export function exchange(outgoing: Outgoing, bounds: Bounds): Promise<Answer> {
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
       };
       answer.on("data", (part: Buffer) => {
-        parts.push(part);
+        if (into && answer.statusCode === 200) into(part);
+        else parts.push(part);
         size += part.length;
         if (size < bytes) return;
         end();

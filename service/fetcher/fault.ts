@@ -13,5 +13,9 @@ export class Fault extends Error {
 export type Bring = (
   wanted: string,
   fetched: string,
-  settings: Pick<BuilderSettings, "limits" | "fetcher">,
+  settings: Pick<BuilderSettings, "fetcher"> & {
+    readonly limits: Pick<BuilderSettings["limits"], "releaseBytes" | "seconds">;
+  },
+  /** Whether there may be one more path. */
+  fits?: (path: string) => boolean,
 ) => Promise<void>;

@@ -1,0 +1,181 @@
+/** What the fetcher takes from a proxy of modules, and what it rejects: each row without its protection, too. */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { bundling } from "../../../infra/host/programs/programs.ts";
+import type { Bring } from "../../../service/fetcher/fault.ts";
+import { isLater, modules } from "../../../service/fetcher/modules.ts";
+import { type Entry, moduleOf, startProxy } from "./module-proxy.ts";
+
+let folder: string;
+let proxy: Awaited<ReturnType<typeof startProxy>>;
+const at = (path: string) => join(folder, path);
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), "pushgate-modules-"));
+  proxy = await startProxy();
+});
+afterEach(() => {
+  proxy.close();
+  rmSync(folder, { recursive: true });
+});
+
+const MiB = 1 << 20;
+/** Of a site that may have 1 MiB and four files. */
+function fetched(mod: string, sum: string, { seconds = 30 } = {}, by = modules) {
+  for (const name of ["wanted", "fetched"]) {
+    rmSync(at(name), { recursive: true, force: true });
+    mkdirSync(at(name));
+  }
+  writeFileSync(at("wanted/go.mod"), mod);
+  writeFileSync(at("wanted/go.sum"), sum);
+  const fetcher = { socket: "", result: "", registries: { go: proxy.url } };
+  let left = 5;
+  return by(at("wanted"), at("fetched"), { limits: { releaseBytes: MiB, seconds }, fetcher }, () => --left > 0);
+}
+
+const bundle = build({
+  ...bundling,
+  entryPoints: [fileURLToPath(new URL("../../../service/fetcher/modules.ts", import.meta.url))],
+  write: false,
+}).then(({ outputFiles }) => outputFiles[0]!.text);
+
+async function without(removed: readonly Part[]): Promise<Bring> {
+  let text = await bundle;
+  for (const [words, instead] of removed.map((name) => parts[name])) {
+    if (!text.includes(words)) throw new Error(`the bundle has no longer: ${words}`);
+    text = text.replace(words, instead);
+  }
+  const file = at(`without-${removed.join()}.cjs`);
+  writeFileSync(file, text);
+  return createRequire(import.meta.url)(file).modules;
+}
+
+test("the latest version that any go.mod names is unpacked, and an archive that go.sum lacks is not asked for", async () => {
+  const newest = moduleOf("example.org/b", "v1.2.0", { "layouts/b.html": "b 1.2" });
+  const theme = moduleOf("example.org/Theme/v2", "v2.0.0", { "é.txt": "é" }, "example.org/b v1.2.0 // indirect");
+  const former = moduleOf("example.org/b", "v1.1.0", {}, "example.org/c v1.0.0");
+  proxy.add(newest, theme, former);
+  const mod = `module site\n\ngo 1.21 // ours\nrequire example.org/tool v1.1.0\nrequire (\n\texample.org/Theme/v2 v2.0.0\n\t"example.org/b" v1.1.0 // indirect\n)\n`;
+  const sum = [theme.zipSum, theme.modSum, former.modSum, newest.modSum, newest.zipSum].join("");
+  await fetched(mod, sum);
+  const vendor = (path: string) => readFileSync(at(`fetched/_vendor/${path}`), "utf8");
+  expect(vendor("modules.txt")).toBe("# example.org/Theme/v2 v2.0.0\n# example.org/b v1.2.0\n");
+  expect([vendor("example.org/b/layouts/b.html"), vendor("example.org/Theme/v2/é.txt")]).toEqual(["b 1.2", "é"]);
+  expect(existsSync(at("fetched/archive"))).toBe(false);
+  expect(proxy.asked.filter((url) => url.includes("tool") || url.includes("v1.1.0.zip"))).toEqual([]);
+  expect(proxy.asked).toContain("/example.org/!theme/v2/@v/v2.0.0.zip");
+  // A proxy may keep its files elsewhere.
+  proxy.has.set("/moved", proxy.has.get(`${newest.at}.zip`)!).set(`${newest.at}.zip`, 302);
+  await fetched(mod, sum);
+  expect(proxy.asked.at(-1)).toBe("/moved");
+});
+
+test.each([
+  ["v1.10.0", "v1.9.9", true],
+  ["v1.0.0", "v1.0.0-rc.1", true],
+  ["v1.0.0-rc.10", "v1.0.0-rc.9", true],
+  ["v1.0.0-rc.a", "v1.0.0-rc.9", true],
+  ["v1.0.0-rc.1.1", "v1.0.0-rc.1", true],
+  ["v0.0.0-20250101000000-abcdef", "v0.0.0-20241231000000-ffffff", true],
+  ["v5.3.6+incompatible", "v5.3.6", false],
+  ["v0.0.1", "", true],
+])("%s is later than %j: %s", (a, b, later) => {
+  expect([isLater(a, b), isLater(b, a)]).toEqual([later, a.startsWith("v5") ? false : !later]);
+});
+
+const one = moduleOf("example.org/a", "v1.0.0", { "a.txt": "good" });
+const mod = "module site\nrequire example.org/a v1.0.0\n";
+const sum = one.modSum + one.zipSum;
+const entry = (name: string, more: Partial<Entry> = {}, top = "example.org/a@v1.0.0/"): Entry => ({
+  ...{ name: top + name, text: "evil" },
+  ...more,
+});
+const large = "x".repeat(2 * MiB);
+
+/** The protections, as the bundle words them, and what is there without. */
+const parts = {
+  yauzl: ["function validateFileName(fileName) {", "function validateFileName(fileName) { return null;"],
+  dots: ["!name.split", "true || !name.split"],
+  prefix: ["fileName.startsWith(prefix)", "true"],
+  kind: ["type === 0 || type === 32768", "true"],
+  twice: ["digests.has(entry.fileName)", "false"],
+  says: ["this.actualByteCount > this.expectedByteCount", "false"],
+  room: ["if (room < 0)", "if (false)"],
+  files: ["if (!fits(name))", "if (false)"],
+  sum: ['if (sum !== sums.get(module2.join(" ")))', "if (false)"],
+} as const;
+type Part = keyof typeof parts;
+
+/** `file`: what is in the module's folder without these parts. */
+type Row = [what: string, entries: Entry[], reason: string, remove: Part[], file: string];
+test.each<Row>([
+  ["another content", [entry("a.txt")], "another digest than go.sum has", [], "a.txt"],
+  ["..", [entry("../../../out")], "invalid relative path", ["yauzl", "dots"], "../../../out"],
+  [".. unseen by yauzl", [entry("../../../out")], "is no file below", ["yauzl", "dots"], "../../../out"],
+  ["an absolute path", [entry("x", {}, "/example.org/a@v1.0.0/")], "absolute", ["yauzl", "prefix", "dots"], "x"],
+  ["another module", [entry("x", {}, "example.org/b@v1.0.0/")], "is no file below", ["prefix"], "x"],
+  ["a link", [entry("l", { mode: 0o120777 })], "is no file", ["kind"], "l"],
+  ["a device", [entry("d", { mode: 0o020666 })], "is no file", ["kind"], "d"],
+  ["a file twice", [entry("x"), entry("x")], "it has x twice", ["twice"], "x"],
+  ["more bytes than it says", [entry("x", { text: large, size: 9 })], "too many bytes", ["says"], "x"],
+  ["more bytes than a release", [entry("x", { text: large })], "take more than 1.0 MiB, hooks[].site.", ["room"], "x"],
+  ["many files", [..."abcde"].map((name) => entry(name)), "have more than 100,000 files", ["files"], "e"],
+])("an archive with %s is rejected", async (what, entries, reason, remove, file) => {
+  proxy.add({ ...one, entries });
+  const by = what === ".. unseen by yauzl" ? await without(["yauzl"]) : modules;
+  const message = expect.stringContaining(reason);
+  await expect(fetched(mod, sum, {}, by)).rejects.toThrow(expect.objectContaining({ kind: "fault", message }));
+  expect(existsSync(at("fetched/out"))).toBe(false);
+  await fetched(mod, sum, {}, await without([...remove, "sum"]));
+  expect(existsSync(join(at("fetched/_vendor/example.org/a"), file))).toBe(true);
+});
+
+test("an archive that is larger than a release, and one without end, leave no more than that on the disk", async () => {
+  proxy.add(one);
+  const write = (send: (text: string) => void) => void setInterval(() => send("x".repeat(MiB)), 1).unref();
+  proxy.has.set(`${one.at}.zip`, write);
+  await expect(fetched(mod, sum)).rejects.toThrow("take more than 1.0 MiB");
+  expect(statSync(at("fetched/archive")).size).toBeLessThanOrEqual(MiB);
+});
+
+test("a proxy that sends a byte now and then ends the fetch in its time, which is tried again", async () => {
+  proxy.add(one);
+  proxy.has.set(`${one.at}.zip`, (send) => void setInterval(() => send("x"), 50).unref());
+  const began = performance.now();
+  const message = expect.stringMatching(/v1\.0\.0\.zip cannot be read: no answer within [\d.]+ s\.$/);
+  await expect(fetched(mod, sum, { seconds: 1 })).rejects.toThrow(
+    expect.objectContaining({ kind: "unavailable", message }),
+  );
+  expect(performance.now() - began).toBeLessThan(3_000);
+});
+
+const many = Array.from({ length: 1_001 }, (_, i) => `require example.org/x${i} v1.0.0\n`).join("");
+/** `answers`: of the proxy, in place of one's files. */
+type End = [what: string, mod: string, answers: Record<string, number | string>, kind: string, reason: string];
+test.each<End>([
+  [
+    "a go.mod that was changed",
+    mod,
+    { mod: `${one.mod}\n` },
+    "fault",
+    "go.mod of example.org/a v1.0.0 has another digest",
+  ],
+  ["no module of that version", mod, { zip: 404 }, "fault", ".zip has the status 404."],
+  ["a broken proxy", mod, { mod: 500 }, "unavailable", ".mod has the status 500."],
+  ["a proxy that sends in circles", mod, { mod: 302, "/moved": 302 }, "unavailable", "/moved has the status 302."],
+  ["a replacement", `${mod}replace example.org/a => ../a`, {}, "fault", 'has "replace example.org/a", which no proxy'],
+  ["an exclusion", `${mod}exclude (\n\texample.org/a v1.1.0\n)`, {}, "fault", 'go.mod has "exclude example.org/a"'],
+  ["a go.sum of others", "require example.org/b v1.0.0", {}, "fault", "go.sum has the digest of no module of go.mod."],
+  ["a path with ..", "require example.org/../../x v1.0.0", {}, "fault", "go.sum has the digest of no module"],
+  ["a thousand modules and one", many, {}, "fault", "go.mod leads to more than 1000 modules."],
+])("%s ends the fetch", async (_, mod, answers, kind, reason) => {
+  proxy.add(one);
+  for (const [name, answer] of Object.entries(answers))
+    proxy.has.set(name.startsWith("/") ? name : `${one.at}.${name}`, answer);
+  const message = expect.stringContaining(reason);
+  await expect(fetched(mod, sum)).rejects.toThrow(expect.objectContaining({ kind, message }));
+});
