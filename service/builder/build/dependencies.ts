@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { printable } from "../../printable.ts";
-import { beginningOf, below, few, ifThere, readText, remove, syncFolder, tooMany, walk, writeWhole } from "../files.ts";
+import { beginningOf, few, ifThere, readText, remove, syncFolder, tooMany, walk, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, exits, type UnitEnd } from "../settings.ts";
@@ -94,15 +94,13 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
 
 /** What came is of another account: the build reads it, and root mounts it. */
 function check(folder: string, place: string): void {
-  const others = below(folder, place, (here) => {
-    try {
-      const { links, others } = walk(here, few());
-      return [...links, ...others];
-    } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === "E2BIG" ? rejected(`${place} has ${tooMany}.`) : error;
-    }
-  });
-  if (others.length > 0) throw rejected(`${place}: ${listed(others)} is neither a file nor a folder.`);
+  try {
+    const { links, others } = walk(join(folder, place), few());
+    const wrong = [...links, ...others];
+    if (wrong.length > 0) throw rejected(`${place}: ${listed(wrong)} is neither a file nor a folder.`);
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === "E2BIG" ? rejected(`${place} has ${tooMany}.`) : error;
+  }
 }
 
 /** Makes it, or removes what an earlier commit had made. */

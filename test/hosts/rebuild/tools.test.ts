@@ -1,11 +1,12 @@
-/** Releases of real Hugo and Dart Sass that a site names, from a mirror: installed, changed, repaired, removed. */
+/** Releases of real Hugo and Dart Sass that a site names, from a mirror: installed, changed, repaired, removed. And a module. */
 import { createHash } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
 import { paths } from "../../../infra/host/paths.ts";
+import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
 import { noArchives, releaseArchive } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
-import { front } from "./site.ts";
+import { front, siteFiles } from "./site.ts";
 import { awaitStatus, idle } from "./status.ts";
 import { type Rebuild, shows } from "./world.ts";
 
@@ -31,23 +32,31 @@ const anew = () =>
     ({ last: { result, reason } }) =>
       result === "published" && reason.startsWith("site.hugo or site.tools was another"),
   );
+/** Of a proxy of Go modules at the same place. */
+const theme = moduleOf("example.org/theme", "v1.0.0", { "layouts/partials/module.html": "of-a-module" });
+const registries = { go: "https://git.example.net/modules" };
 const layout = (mark: string) => front(`${mark} built-with-{{ hugo.Version }}`);
 
 test("up installs the releases of one site from the mirror and builds it anew without a push; the other keeps the distribution's", async () => {
   const sass =
     '{{ (resources.Get "a.scss" | css.Sass (dict "transpiler" "dartsass" "outputStyle" "compressed")).Content }}';
   await rebuild.push({ "layouts/index.html": layout("docs") }, "docs");
+  const { files } = rebuild.git;
+  files.set(`/modules${theme.at}.mod`, Buffer.from(theme.mod)).set(`/modules${theme.at}.zip`, zipOf(theme.entries));
   rebuild.repositories.site.push({
-    "layouts/index.html": `${layout("site")}${sass}`,
+    "layouts/index.html": `${layout("site")}{{ partial "module.html" . }}${sass}`,
+    "hugo.toml": `${siteFiles()["hugo.toml"]}[[module.imports]]\npath = "example.org/theme"\n`,
+    ...{ "go.mod": "module site\nrequire example.org/theme v1.0.0\n", "go.sum": theme.modSum + theme.zipSum },
     "assets/a.scss": "$w: 3px; a { width: 2 * $w }",
   });
-  rebuild.configure("site", { mirror, tools: { hugo: release("hugo", "0.148.2"), sass: release("sass", "1.89.2") } });
+  const tools = { hugo: release("hugo", "0.148.2"), sass: release("sass", "1.89.2") };
+  rebuild.configure("site", { mirror, registries, tools });
   const preview = await rebuild.world.stack.preview();
   expect(preview.stdout).toContain("  tools  downloads and installs hugo-0.148.2, sass-1.89.2 below");
   await rebuild.up();
   await anew();
   const { body } = await rebuild.visit();
-  for (const words of ["built-with-0.148.2", "a{width:6px}"]) expect(body).toContain(words);
+  for (const words of ["built-with-0.148.2", "a{width:6px}", "of-a-module"]) expect(body).toContain(words);
   expect((await rebuild.visit("/", "docs")).body).toMatch(/built-with-0\.1[13]1\./);
   expect(await installed()).toBe("hugo-0.148.2\nhugo-0.148.2.record\nsass-1.89.2\nsass-1.89.2.record");
   expect((await rebuild.world.stack.preview("--expect-no-changes")).code).toBe(0);
@@ -61,8 +70,11 @@ test("a release that cannot be downloaded changes nothing; then it replaces the 
     expect.any(Number),
     expect.stringMatching(/hugo_extended_0\.152\.2_linux-\w+\.tar\.gz was not downloaded: curl: \(22\)/),
   ]);
-  await rebuild.push({ "layouts/index.html": layout("meanwhile") });
+  // A module that was fetched is not fetched again, and the proxy has it no longer.
+  for (const path of rebuild.git.files.keys()) if (path.startsWith("/modules/")) rebuild.git.files.delete(path);
+  await rebuild.push({ "layouts/index.html": `${layout("meanwhile")}{{ partial "module.html" . }}` });
   await shows(rebuild, "layout-meanwhile built-with-0.148.2");
+  expect((await rebuild.visit()).body).toContain("of-a-module");
   await idle(rebuild.host);
   release("hugo", "0.152.2");
   await rebuild.up();
@@ -82,7 +94,7 @@ test("preview names a changed program, which no build runs once up has repaired 
   await rebuild.up();
   expect((await rebuild.world.stack.preview("--expect-no-changes")).code).toBe(0);
   rebuild.configure("site", { mirror: undefined, tools: undefined });
-  await rebuild.push({ "layouts/index.html": layout("last") });
+  await rebuild.push({ ...siteFiles(), "layouts/index.html": layout("last"), "go.mod": null, "go.sum": null });
   await shows(rebuild, "layout-last built-with-0.152.2");
   await idle(host);
   await rebuild.up();

@@ -44,14 +44,15 @@ cd ${placesOf(hook).site}/work && rm -rf out && install -d -m 0777 -o ${builderU
   }
 }
 
-/** Connects to the socket of Hugo's unit, as the builder does, when a former unit is gone; returns what it prints. */
-async function connect(hook: HookName): Promise<string> {
+/** Connects to the socket of a unit, as the builder does, when a former unit is gone; returns what it prints. */
+async function connect(hook: HookName, kind: "generator" | "fetcher" = "generator"): Promise<string> {
   const gone = async () =>
-    (await host.read(`systemctl list-units --no-legend 'pushgate-generator-${hook}@*'`)) === "" || undefined;
-  await until("Hugo's unit is gone", gone);
-  const client = `my $s = IO::Socket::UNIX->new(Peer => "${runFolders(hook).socket}") or die $!; print while <$s>`;
+    (await host.read(`systemctl list-units --no-legend 'pushgate-${kind}-${hook}@*'`)) === "" || undefined;
+  await until(`the ${kind}'s unit is gone`, gone);
+  const { socket: generator, fetcher } = runFolders(hook);
+  const client = `my $s = IO::Socket::UNIX->new(Peer => "${{ generator, fetcher }[kind]}") or die $!; print while <$s>`;
   const { stdout } = await host.inside(`runuser -u ${builderUser(hook)} -- perl -MIO::Socket::UNIX -e '${client}'`);
-  await until("Hugo's unit is gone", gone);
+  await until(`the ${kind}'s unit is gone`, gone);
   return stdout;
 }
 
@@ -174,6 +175,27 @@ describe("Hugo's unit", () => {
     await host.inside(`mv -f /root/unit ${unit} && systemctl daemon-reload`);
     expect([result, reason]).toEqual(["failed", expect.stringMatching(/hugo_stats\.json.*read-only/)]);
     expect(await pushed(siteFiles())).toMatchObject({ result: "published" });
+  });
+});
+
+test("the fetcher's unit sees these files, reaches no private address, and root reports its end; more without a line", async () => {
+  const names = ["/etc/hosts", "/etc/nsswitch.conf", "/etc/passwd", "/etc/resolv.conf", "/etc/ssl/certs"];
+  const own = [...names, "/etc/ssl/openssl.cnf", "/fetched", "/result", "/wanted"];
+  const program = [paths.fetcher, `${paths.builderSettings}/docs.json`];
+  const reach = `perl -MIO::Socket::INET -e 'print IO::Socket::INET->new("${internal.metadata}:443") ? 1 : $@'`;
+  await host.writeFile("/usr/lib/look", `#!/bin/sh\n${walk(own)}\n${reach}\n`, "0755");
+  const seen = (lines = "") =>
+    withDropIn(host, "pushgate-fetcher-docs@.service", `${instead("/usr/lib/look")}\n${lines}`, () =>
+      connect("docs", "fetcher"),
+    );
+  await withoutBuilds("docs", async () => {
+    const work = `${placesOf("docs").site}/work`;
+    await host.inside(`cd ${work} && mkdir -p wanted && install -d -m 0777 fetched`);
+    const refused = "IO::Socket::INET: connect: Connection refused";
+    expect((await seen()).trim().split("\n").sort()).toEqual([...system, ...own, ...program, refused].sort());
+    expect(await served(`${runFolders("docs").result}/fetcher`)).toMatch(/^[0-9a-f]{32} success exited 0$/m);
+    expect(await seen("RootDirectory=\nTemporaryFileSystem=")).toContain("/usr/local/etc/secret");
+    await host.inside(`rm -rf ${work}/wanted ${work}/fetched`);
   });
 });
 

@@ -1,0 +1,148 @@
+/** When the builder has something fetched, and what it takes of it. A fake of the fetcher's unit writes what a row says. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { provideDependencies } from "../../../../service/builder/build/dependencies.ts";
+import { remove } from "../../../../service/builder/files.ts";
+import type { BuilderSettings } from "../../../../service/builder/settings.ts";
+import { onPlaces, places } from "../scene.ts";
+
+onPlaces();
+const at = (...path: readonly string[]) => join(places.work, ...path);
+const id = "0123456789abcdef".repeat(2);
+let fetches: string[];
+let server: Server;
+/** What the unit does, and how it ends. */
+let unit: () => void;
+let said: string;
+let end: string;
+const site = {
+  "hugo.toml": '[[module.imports]]\npath = "example.org/theme"\n',
+  "go.mod": "module site\n\nrequire example.org/theme v1.0.0\n",
+  "go.sum": "example.org/theme v1.0.0 h1:1=\n",
+};
+beforeEach(async () => {
+  mkdirSync(places.clone);
+  fetches = [];
+  [said, end] = ["", "success exited 0"];
+  unit = () => writeFileSync(at("fetched/modules/_vendor/modules.txt"), `brought ${fetches.length}`);
+  server = createServer((connection) => {
+    fetches.push(readFileSync(at("wanted/modules/go.sum"), "utf8"));
+    mkdirSync(at("fetched/modules/_vendor"), { recursive: true });
+    unit();
+    writeFileSync(at("result"), `${id} ${end}\n`);
+    connection.end(`pushgate-generator build=${id}\n${said}`);
+  });
+  await new Promise<void>((resolve) => server.listen(at("socket"), resolve));
+});
+afterEach(() => server.close());
+
+/** A build of these files in the site's folder. */
+function provided(files: Readonly<Record<string, string>> = site, folder = "docs"): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(places.clone, folder, path, ".."), { recursive: true });
+    writeFileSync(join(places.clone, folder, path), text);
+  }
+  const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30 };
+  const fetcher = { socket: at("socket"), result: at("result"), registries: { go: "" } };
+  const settings = { folder, fetcher, generator: { socket: at("none"), result: "" }, limits };
+  const paths = Object.keys(files).map((path) => `${folder}/${path}`);
+  return provideDependencies(settings as unknown as BuilderSettings, places, [...paths, "go.mod", "README.md"]);
+}
+const kept = () => readFileSync(join(places.dependencies, "modules/_vendor/modules.txt"), "utf8");
+
+test("modules are fetched when go.mod or go.sum changes and no other file, and leave with the site's need of them", async () => {
+  await provided();
+  await provided({ ...site, "hugo.toml": `${site["hugo.toml"]}# more\n` });
+  expect([fetches, kept(), readdirSync(join(places.clone, "docs/_vendor"))]).toEqual([
+    [site["go.sum"]],
+    "brought 1",
+    [],
+  ]);
+  expect([places.wanted, places.fetched].map((path) => existsSync(path))).toEqual([false, false]);
+  await provided({ ...site, "go.sum": `${site["go.sum"]}\n` });
+  expect([fetches.length, kept()]).toEqual([2, "brought 2"]);
+  expect(readdirSync(places.work).filter((name) => name.startsWith("former-"))).toEqual([]);
+  for (const files of [{ "hugo.toml": "" }, { ...site, "hugo.toml": "theme = 'x'\n" }] as const) {
+    await provided(files);
+    const left = [join(places.dependencies, "modules"), join(places.clone, "docs/_vendor")];
+    expect(left.map((path) => existsSync(path))).toEqual([false, false]);
+  }
+  await provided({ ...site, "_vendor/modules.txt": "# of the repository\n" });
+  expect(readFileSync(join(places.clone, "docs/_vendor/modules.txt"), "utf8")).toMatch(/^# of/);
+  expect(fetches).toHaveLength(2);
+});
+
+const advice = "Run hugo mod tidy, and commit go.mod and go.sum; or run hugo mod vendor, and commit _vendor.";
+test.each<[what: string, end: string, said: string, result: string, reason: string]>([
+  ["the repository is at fault", "exit-code exited 65", "x\ny \u001b[1m.\n", "rejected", `y ?[1m. ${advice}`],
+  ["a registry does not answer", "exit-code exited 69", "no answer.\n", "failed", "no answer."],
+  ["memory is short", "oom-kill killed KILL", "", "failed", "the fetch of dependencies reached its memory limit."],
+  ["time is short", "timeout killed TERM", "", "failed", "the fetch of dependencies took longer than its 30 s."],
+  [
+    "the program fails",
+    "exit-code exited 1",
+    "pushgate-fetcher: x",
+    "failed",
+    "the fetcher's unit ended by exit-code 1.",
+  ],
+])("where %s, a run ends with the reason, and the next one fetches again", async (_, how, output, result, reason) => {
+  [end, said] = [how, output];
+  const setback = expect.objectContaining({ result, message: expect.stringContaining(reason) });
+  await expect(provided()).rejects.toThrow(setback);
+  end = "success exited 0";
+  await provided();
+  expect(kept()).toBe("brought 2");
+});
+
+test.each<[what: string, change: () => void, files: object, reason: string]>([
+  [
+    "a link in what came",
+    () => symlinkSync("/etc", at("fetched/modules/_vendor/etc")),
+    {},
+    "_vendor: etc is neither a",
+  ],
+  [
+    "a link in its place",
+    () => {
+      rmSync(at("fetched/modules/_vendor"), { recursive: true });
+      symlinkSync("/etc", at("fetched/modules/_vendor"));
+    },
+    {},
+    "ENOTDIR",
+  ],
+  [
+    "no go.sum",
+    () => {},
+    { "go.sum": undefined },
+    `go.sum is missing, which has the digests of the site's modules. ${advice}`,
+  ],
+  [
+    "a workspace",
+    () => {},
+    { "config/_default/module.yaml": "workspace: my.work\n" },
+    "from the workspace my.work. Run hugo",
+  ],
+  ["a large go.sum", () => {}, { "go.sum": "x".repeat(17 << 20) }, "go.sum is larger than 16 MiB. Make it smaller."],
+  ["a file in the modules' place", () => {}, { _vendor: "" }, "_vendor in the repository is no folder. Remove it."],
+])("%s is rejected, and nothing of it is kept", async (_, change, files, reason) => {
+  unit = change;
+  const all = Object.entries({ ...site, ...files }).filter(([, text]) => text !== undefined);
+  await expect(provided(Object.fromEntries(all))).rejects.toThrow(reason);
+  if (reason.startsWith("_vendor:")) expect(existsSync(places.dependencies)).toBe(false);
+});
+
+test.each<[what: string, files: Readonly<Record<string, string>>, fetched: number]>([
+  ["a theme that is a module", { ...site, "hugo.toml": 'theme = "example.org/theme"\n' }, 1],
+  [
+    "a module that a folder replaces",
+    { ...site, "hugo.toml": '[module]\nreplacements = "example.org/theme -> ../.."\n' },
+    0,
+  ],
+  ["a go.mod of another program", { ...site, "hugo.toml": "" }, 0],
+])("of %s, %o, is fetched: %i", async (_, files, fetched) => {
+  await provided(files);
+  expect(fetches).toHaveLength(fetched);
+  remove(places.clone);
+});
