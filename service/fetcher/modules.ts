@@ -1,10 +1,9 @@
 /**
  * Modules, as go.mod and go.sum name them, from a proxy of Go modules: the versions that Go would choose, each go.mod and
- * each archive with the digest of go.sum. Go looks at no go.mod that go.sum does not name, and a build needs no archive
- * that it does not name.
+ * each archive with the digest of go.sum. Go reads no go.mod, and a build no archive, that go.sum does not name.
  */
 import { createHash } from "node:crypto";
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Entry, openPromise } from "yauzl";
 import { onDisk } from "../builder/build/disk.ts";
@@ -15,53 +14,52 @@ import { printable } from "../printable.ts";
 import { type Bring, Fault } from "./fault.ts";
 
 type Module = readonly [path: string, version: string];
+type Sums = ReadonlyMap<string, string>;
 
 const most = { modules: 1_000, modBytes: 1 << 20 } as const;
 
+const fault = (message: string): Fault => new Fault("fault", message);
+const differs = (what: string): Fault => fault(`${what} has another digest than go.sum has.`);
+
 export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits = counting()) => {
-  const read = (name: string) => readFileSync(join(wanted, name), "utf8");
-  const sums = new Map([...read("go.sum").matchAll(/^(\S+ \S+) (h1:\S+)$/gm)].map(([, what, sum]) => [what!, sum!]));
   const until = Date.now() + 900 * limits.seconds; // a tenth is left to say why
+  const [mod, sum] = ["go.mod", "go.sum"].map((name) => readFileSync(join(wanted, name), "utf8")) as [string, string];
+  const sums: Sums = new Map([...sum.matchAll(/^(\S+ \S+) (h1:\S+)$/gm)].map(([, what, sum]) => [what!, sum!]));
   const get = (module: Module, kind: "mod" | "zip", bytes: number, into?: (part: Buffer) => void) =>
     ask(`${fetcher.registries.go}/${module.map(escaped).join("/@v/")}.${kind}`, bytes, until, into);
-  const chosen = await choose(requirements(read("go.mod"), true), sums, (module) => get(module, "mod", most.modBytes));
-
+  const chosen = await choose(requirements(mod, true), sums, (module) => get(module, "mod", most.modBytes));
   const archives = chosen.filter((module) => sums.has(module.join(" ")));
-  if (archives.length === 0) throw new Fault("fault", "go.sum has the digest of no module of go.mod.");
+  if (archives.length === 0) throw fault("go.sum has the digest of no module of go.mod.");
+
   const [vendor, archive] = [join(fetched, "_vendor"), join(fetched, "archive")];
   mkdirSync(vendor);
+  const tooLarge = fault(`the modules take more than ${mebibytes(limits.releaseBytes)} MiB, as a release may.`);
   let room = limits.releaseBytes;
   const admit = (name: string, size: number) => {
     room -= onDisk(size);
-    if (room < 0) throw tooLarge(limits.releaseBytes);
-    if (!fits(name)) throw new Fault("fault", `the modules have ${tooMany}.`);
+    if (room < 0) throw tooLarge;
+    if (!fits(name)) throw fault(`the modules have ${tooMany}.`);
   };
   for (const module of archives) {
     const [path, version] = module;
-    let size = 0;
-    await withOpen(archive, (write) =>
-      get(module, "zip", limits.releaseBytes, (part) => {
-        size += part.length;
-        if (size <= limits.releaseBytes) write(part);
-      }),
-    );
-    if (size >= limits.releaseBytes) throw tooLarge(limits.releaseBytes);
-    const sum = await unpack(archive, `${path}@${version}/`, join(vendor, path), admit);
-    if (sum !== sums.get(module.join(" "))) throw differs(`the archive of ${path} ${version}`);
+    writeFileSync(archive, "");
+    let left = limits.releaseBytes;
+    await get(module, "zip", limits.releaseBytes, (part) => {
+      left -= part.length;
+      if (left > 0) appendFileSync(archive, part);
+    });
+    if (left <= 0) throw tooLarge;
+    const found = await unpack(archive, `${path}@${version}/`, join(vendor, path), admit);
+    if (found !== sums.get(module.join(" "))) throw differs(`the archive of ${path} ${version}`);
   }
   rmSync(archive);
   writeFileSync(join(vendor, "modules.txt"), archives.map((module) => `# ${module.join(" ")}\n`).join(""));
 };
 
-const tooLarge = (bytes: number): Fault =>
-  new Fault("fault", `the modules take more than ${mebibytes(bytes)} MiB, hooks[].site.limits.releaseMiB.`);
-
-const differs = (what: string): Fault => new Fault("fault", `${what} has another digest than go.sum has.`);
-
-/** In which a proxy has no capital letters. */
+/** A proxy has no capital letters. */
 const escaped = (text: string): string => text.replace(/[A-Z]/g, (letter) => `!${letter.toLowerCase()}`);
 
-const isPath = /^(?![.])[\w.~-]+(\/(?![.])[\w.~-]+)*$/;
+const isPath = /^(?!\.)[\w.~-]+(\/(?!\.)[\w.~-]+)*$/;
 const isVersion = /^v\d+\.\d+\.\d+[\w.+-]*$/;
 
 /** Of a go.mod. `own`: the site's own, whose other lines count, too. */
@@ -69,76 +67,54 @@ function requirements(text: string, own = false): Module[] {
   let block: string[] = [];
   return text.split("\n").flatMap((line) => {
     const words = line
-      .replace(/\/\/.*/, "")
+      .replace(/\/\/.*|"/g, "")
       .split(/\s+/)
       .filter(Boolean);
+    const [verb, path = "", version = ""] = [...block, ...words];
     if (words[0] === ")") block = [];
     else if (words.at(-1) === "(") block = words.slice(0, -1);
-    else if (words.length > 0) {
-      const [verb = "", path = "", version = ""] = [...block, ...words].map((word) => word.replace(/^"(.*)"$/, "$1"));
-      if (own && (verb === "replace" || verb === "exclude"))
-        throw new Fault("fault", `go.mod has "${verb} ${printable(path, 200)}", which no proxy brings.`);
-      if (verb === "require" && isPath.test(path) && isVersion.test(version)) return [[path, version] as const];
-    }
+    else if (own && (verb === "replace" || verb === "exclude"))
+      throw fault(`go.mod has "${verb} ${printable(path, 200)}", which no proxy brings.`);
+    else if (verb === "require" && isPath.test(path) && isVersion.test(version)) return [[path, version] as const];
     return [];
   });
 }
 
 /** The latest version of each module that any names (minimal version selection), in the order of paths. */
-async function choose(
-  first: readonly Module[],
-  sums: ReadonlyMap<string, string>,
-  get: (module: Module) => Promise<string>,
-): Promise<Module[]> {
+async function choose(first: readonly Module[], sums: Sums, get: (module: Module) => Promise<string>) {
   const chosen = new Map<string, string>();
   const seen = new Set<string>();
-  for (let found = first; found.length > 0; ) {
-    const fresh = new Map(
-      found.filter((module) => !seen.has(module.join(" "))).map((module) => [module.join(" "), module]),
-    );
-    for (const [name, [path, version]] of fresh) {
-      seen.add(name);
-      if (isLater(version, chosen.get(path) ?? "")) chosen.set(path, version);
-    }
-    if (seen.size > most.modules) throw new Fault("fault", `go.mod leads to more than ${most.modules} modules.`);
-    const next = [...fresh].map(async ([name, module]) => {
-      const sum = sums.get(`${name}/go.mod`);
-      if (sum === undefined) return [];
-      const text = await get(module);
-      if (hash1([["go.mod", sha256(text)]]) !== sum) throw differs(`go.mod of ${name}`);
-      return requirements(text);
-    });
-    found = (await Promise.all(next)).flat();
-  }
+  const readMod = async (module: Module): Promise<Module[]> => {
+    const name = module.join(" ");
+    const [path, version] = module;
+    if (seen.has(name)) return [];
+    if (seen.add(name).size > most.modules) throw fault(`go.mod leads to more than ${most.modules} modules.`);
+    const former = chosen.get(path);
+    if (former === undefined || orderOf(version) > orderOf(former)) chosen.set(path, version);
+    const sum = sums.get(`${name}/go.mod`);
+    if (sum === undefined) return [];
+    const text = await get(module);
+    if (hash1([["go.mod", sha256(text)]]) !== sum) throw differs(`go.mod of ${name}`);
+    return requirements(text);
+  };
+  for (let found = first; found.length > 0; ) found = (await Promise.all(found.map(readMod))).flat();
   return [...chosen].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** By Semantic Versioning: a release is later than what comes before it, and a word than a number. */
-export function isLater(a: string, b: string): boolean {
-  const [[first = "", before = ""], [other = "", otherBefore = ""]] = [a, b].map((version) =>
-    /^v?([\d.]*)-?([^+]*)/.exec(version)!.slice(1),
-  ) as [string[], string[]];
-  const order = first.localeCompare(other, "en", { numeric: true });
-  if (order !== 0) return order > 0;
-  if (before === "" || otherBefore === "") return before === "" && otherBefore !== "";
-  const [words, others] = [before.split("."), otherBefore.split(".")];
-  const at = words.findIndex((word, i) => word !== others[i]);
-  const [word, against] = [words[at], others[at]];
-  if (word === undefined || against === undefined) return word !== undefined;
-  const [isNumber, isOtherNumber] = [word, against].map((one) => /^\d+$/.test(one));
-  if (isNumber !== isOtherNumber) return !isNumber;
-  return isNumber ? Number(word) > Number(against) : word > against;
+/** Texts in the order of Semantic Versioning: a number is before a word, and what comes before a release before it. */
+export function orderOf(version: string): string {
+  const [, numbers = "", before = "~"] = /^v([\d.]+)(?:-([^+]*))?/.exec(version) ?? [];
+  const words = [...numbers.split("."), ...before.split(".")];
+  return words.map((word) => (/^\d+$/.test(word) ? word.padStart(20, "0") : `:${word}`)).join("!");
 }
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** Go's `dirhash.Hash1`: over the digests of the files, in the order of their names' bytes. */
 function hash1(files: Iterable<readonly [name: string, digest: string]>): string {
-  const sorted = [...files].map(([name, digest]) => [Buffer.from(name), digest] as const);
-  sorted.sort(([a], [b]) => Buffer.compare(a, b));
-  const sum = createHash("sha256");
-  for (const [name, digest] of sorted) sum.update(`${digest}  ${name}\n`);
-  return `h1:${sum.digest("base64")}`;
+  const sorted = [...files].sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
+  const lines = sorted.map(([name, digest]) => `${digest}  ${name}\n`).join("");
+  return `h1:${createHash("sha256").update(lines).digest("base64")}`;
 }
 
 /** The text of the answer, unless `into` gets it. */
@@ -149,28 +125,19 @@ async function ask(
   into?: (part: Buffer) => void,
   hops = 3,
 ): Promise<string> {
+  const where = printable(url, 300);
   const seconds = Math.max(1, (until - Date.now()) / 1000);
-  const { status, headers, text } = await exchange({ url, headers: {} }, { seconds, bytes, keeps: true, into }).catch(
-    (error: Error) => {
-      throw new Fault("unavailable", `${printable(url, 300)} cannot be read: ${printable(error.message, 200)}.`);
-    },
-  );
+  const asked = exchange({ url, headers: {} }, { seconds, bytes, keeps: true, into });
+  const { status, headers, text } = await asked.catch((error: Error) => {
+    throw new Fault("unavailable", `${where} cannot be read: ${printable(error.message, 200)}.`);
+  });
   if (status === 200) return text;
   const next = status < 400 && headers.location && new URL(headers.location, url);
   if (next && next.protocol === new URL(url).protocol && hops > 0) return ask(next.href, bytes, until, into, hops - 1);
-  // A proxy has what it has for good: 404 and 410 say that there is no such module.
+  // A proxy keeps what it has: there is no such module.
   const isMissing = status === 404 || status === 410;
-  throw new Fault(isMissing ? "fault" : "unavailable", `${printable(url, 300)} has the status ${status}.`);
+  throw new Fault(isMissing ? "fault" : "unavailable", `${where} has the status ${status}.`);
 }
-
-const withOpen = async (path: string, use: (write: (part: Buffer) => void) => Promise<unknown>): Promise<void> => {
-  const descriptor = openSync(path, "w");
-  try {
-    await use((part) => void writeSync(descriptor, part));
-  } finally {
-    closeSync(descriptor);
-  }
-};
 
 /** Unpacks what lies below `prefix`, which is all, into `folder`. Returns the archive's digest, as go.sum has it. */
 async function unpack(archive: string, prefix: string, folder: string, admit: (name: string, size: number) => void) {
@@ -181,22 +148,20 @@ async function unpack(archive: string, prefix: string, folder: string, admit: (n
       const name = nameOf(entry, prefix);
       if (digests.has(entry.fileName)) throw new Error(`it has ${name} twice`);
       admit(name, entry.uncompressedSize);
-      const digest = createHash("sha256");
-      mkdirSync(dirname(join(folder, name)), { recursive: true });
-      const stream = await zip.openReadStreamPromise(entry);
-      await withOpen(join(folder, name), async (write) => {
-        for await (const part of stream) {
-          digest.update(part);
-          write(part);
-        }
-      });
+      const [path, digest] = [join(folder, name), createHash("sha256")];
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, "");
+      for await (const part of await zip.openReadStreamPromise(entry)) {
+        digest.update(part);
+        appendFileSync(path, part);
+      }
       digests.set(entry.fileName, digest.digest("hex"));
     }
   } catch (error) {
     const { code, syscall, message } = error as NodeJS.ErrnoException;
     const ofHost = syscall !== undefined && !/^E(EXIST|ISDIR|NOTDIR|NAMETOOLONG)$/.test(code ?? "");
     if (error instanceof Fault || ofHost) throw error;
-    throw new Fault("fault", `the archive of ${prefix.slice(0, -1)} is none of a module: ${printable(message, 300)}.`);
+    throw fault(`the archive of ${prefix.slice(0, -1)} is none of a module: ${printable(message, 300)}.`);
   }
   return hash1(digests);
 }

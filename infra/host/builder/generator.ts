@@ -96,10 +96,12 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
 /** Of what was fetched, into the source: the builder makes the mount points. */
 const mountsOf = ({ name, site: { folder } }: SiteHook): string =>
   Object.entries(kinds)
-    .map(
-      ([kind, { place }]) => `${paths.sites}/${name}/work/dependencies/${kind}/${place}:${sourceOf(folder)}/${place}`,
-    )
-    .map((mount) => `BindReadOnlyPaths=${unitWord(`-${mount}`)}`)
+    // Each path in quotes of its own: systemd finds no colon between quotes.
+    .map(([kind, { place }]) => [
+      `-${paths.sites}/${name}/work/dependencies/${kind}/${place}`,
+      unitWord(`${sourceOf(folder)}/${place}`),
+    ])
+    .map((mount) => `BindReadOnlyPaths=${mount.join(":")}`)
     .join("\n");
 
 function generatorService(hook: SiteHook): HostFile {
