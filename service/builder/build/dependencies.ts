@@ -23,7 +23,7 @@ type Kind = {
   /** The folder in which the build finds them; with the file `committed` in it, the repository has them. */
   readonly place: string;
   readonly committed: string;
-  /** Throws where the repository asks for what no fetch brings. */
+  /** Throws where the repository needs what no fetch brings. */
   readonly isNeeded: (site: Site, settings: BuilderSettings) => boolean;
   /** After the fetcher's reason, where the repository is at fault. */
   readonly advice: string;

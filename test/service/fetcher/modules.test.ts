@@ -54,12 +54,12 @@ async function without(removed: readonly Part[]): Promise<Bring> {
   return createRequire(import.meta.url)(file).modules;
 }
 
-test("the latest version that any go.mod names is unpacked, and an archive that go.sum lacks is not asked for", async () => {
+test("the latest version that any go.mod names is unpacked, and an archive that go.sum lacks is not requested", async () => {
   const newest = moduleOf("example.org/b", "v1.2.0", { "layouts/b.html": "b 1.2" });
   const theme = moduleOf("example.org/Theme/v2", "v2.0.0", { "é.txt": "é" }, "example.org/b v1.2.0 // indirect");
   const former = moduleOf("example.org/b", "v1.1.0", {}, "example.org/c v1.0.0");
   proxy.add(newest, theme, former);
-  const mod = `module site\n\ngo 1.21 // ours\nrequire example.org/tool v1.1.0\nrequire (\n\texample.org/Theme/v2 v2.0.0\n\t"example.org/b" v1.1.0 // indirect\n)\n`;
+  const mod = `module site\n\ngo 1.21 // a comment\nrequire example.org/tool v1.1.0\nrequire (\n\texample.org/Theme/v2 v2.0.0\n\t"example.org/b" v1.1.0 // indirect\n)\n`;
   const sum = [theme.zipSum, theme.modSum, former.modSum, newest.modSum, newest.zipSum].join("");
   await fetched(mod, sum);
   const vendor = (path: string) => readFileSync(at(`fetched/_vendor/${path}`), "utf8");
