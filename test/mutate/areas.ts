@@ -76,6 +76,7 @@ export const areas: readonly Area[] = [
     tests: ["test/service/reporter", "test/service/exchange.test.ts"],
     score: 85,
   },
+  { name: "fetcher", sources: ["service/fetcher"], tests: ["test/service/fetcher"], score: 85 },
   { name: "config", sources: ["infra/config"], tests: ["test/infra/config"], score: 85 },
   { name: "apply", sources: ["infra/apply"], tests: ["test/infra/apply"], score: 85 },
   { name: "edge", sources: ["infra/edge"], tests: ["test/infra/edge"], score: 85 },

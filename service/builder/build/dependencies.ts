@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { printable } from "../../printable.ts";
-import { beginningOf, few, ifThere, readText, remove, syncFolder, tooMany, walk, writeWhole } from "../files.ts";
+import { beginningOf, few, ifThere, readText, remove, tooMany, walk, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, exits, type UnitEnd } from "../settings.ts";
@@ -88,8 +88,8 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
   mkdirSync(dependencies, { recursive: true });
   writeWhole(join(fetched, name, "key"), key);
   setAside(places, join(dependencies, name));
+  // Not synced: where a power cut brings the former one back, its key is another.
   renameSync(join(fetched, name), join(dependencies, name));
-  syncFolder(dependencies);
 }
 
 /** What came is of another account: the build reads it, and root mounts it. */
