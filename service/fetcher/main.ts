@@ -31,7 +31,8 @@ async function main(): Promise<void> {
   } catch (error) {
     if (!(error instanceof Fault)) throw error;
     process.stdout.write(`${error.message}\n`);
-    process.exitCode = exits[error.kind];
+    // At once: other requests may still be open.
+    process.exit(exits[error.kind]);
   }
 }
 

@@ -33,7 +33,9 @@ export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits 
 
   const [vendor, archive] = [join(fetched, "_vendor"), join(fetched, "archive")];
   mkdirSync(vendor);
-  const tooLarge = fault(`the modules take more than ${mebibytes(limits.releaseBytes)} MiB, as a release may.`);
+  const tooLarge = fault(
+    `the modules take more than ${mebibytes(limits.releaseBytes)} MiB. Raise hooks[].site.limits.releaseMiB.`,
+  );
   let room = limits.releaseBytes;
   const admit = (name: string, size: number) => {
     room -= onDisk(size);
