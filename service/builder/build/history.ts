@@ -3,7 +3,7 @@
  * in a repository of its own. The clone holds more, which a repository's templates could publish: what a forced push
  * removed, and every version of every file.
  */
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { beginningOf, ifThere, readText, remove, writeWhole } from "../files.ts";
 import { failed } from "../run/setback.ts";
@@ -22,7 +22,11 @@ export async function provideHistory(context: BuildContext, commit: string, file
   const { git, settings } = context;
   const { clone, history, work } = context.places;
   const text = (path: string) => ifThere(() => beginningOf(join(clone, path), 1 << 20)) ?? "";
-  if (!readsHistory(files, text, settings.folder)) return remove(history);
+  if (!readsHistory(files, text, settings.folder)) {
+    remove(history);
+    // Before Hugo 0.168 starts Node, it lists all folders of the source. The clone's .git is the builder's alone.
+    return void mkdirSync(join(history, ".git"), { recursive: true });
+  }
   const head = join(history, ".git/HEAD");
   const former = readText(head)?.trim();
   if (former === commit) return;

@@ -66,7 +66,7 @@ test.each(["sha1", "sha256"] as const)(
     expect([(await work(at)).result, (await work(at)).result]).toEqual(["failed", "published"]);
     pushes.push({ "hugo.toml": toml! });
     expect((await work(at)).result).toBe("published");
-    expect(existsSync(site.places.history)).toBe(false);
+    expect(readdirSync(repository())).toEqual([]);
   },
 );
 
