@@ -7,7 +7,7 @@ import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
 import { type Release, releasesOf } from "./tools.ts";
 
-type Keyed = Pick<Parts["hooks"][number], "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
+type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
 
 const keyed = (hooks: Parts["hooks"]): Keyed[] =>
   hooks.flatMap(({ at, site, ...hook }) => (site ? [{ ...hook, key: `${at}.site`, site }] : []));
@@ -71,9 +71,13 @@ const variableFaults = ({ key, site: { hugo } }: Keyed): Fault[] =>
     }),
   );
 
-function toolFaults({ key, site }: Keyed, before: readonly Keyed[]): Fault[] {
+function toolFaults({ key, name, site }: Keyed, before: readonly Keyed[]): Fault[] {
   const { minimum } = site.hugo;
-  return releasesOf(site).flatMap(({ tool, release, id }) => {
+  const npm = faultsOf(`${key}.npm`, {
+    [`is true, and ${key}.tools.node is missing, which has npm. Run npx pushgate tools ${name} node=<release>.`]:
+      site.npm && site.tools.node === undefined,
+  });
+  const each = releasesOf(site).flatMap(({ tool, release, id }) => {
     const { version } = release;
     const others = before.filter((other) =>
       releasesOf(other.site).some((one) => one.id === id && differ(one.release, release)),
@@ -85,6 +89,7 @@ function toolFaults({ key, site }: Keyed, before: readonly Keyed[]): Fault[] {
         others.length > 0,
     });
   });
+  return [...npm, ...each];
 }
 
 const differ = (a: Release, b: Release): boolean => a.amd64 !== b.amd64 || a.arm64 !== b.arm64;

@@ -167,6 +167,10 @@ export const site = object({
     ),
     {},
   ),
+  npm: v.optional(
+    boolean("Install what `package-lock.json` names, and have Hugo run `postcss`, `tailwindcss`, `babel` and `node`."),
+    false,
+  ),
   mirror: v.exactOptional(
     checked(
       isMirror,

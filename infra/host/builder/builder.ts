@@ -51,7 +51,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     }),
     generator: {
       ...{ socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
-      digest: sha256(JSON.stringify([site.hugo, site.tools])),
+      digest: sha256(JSON.stringify([site.hugo, site.tools, site.npm])),
     },
     fetcher: {
       ...{ socket: runFolders(name).fetcher, result: `${runFolders(name).result}/fetcher` },

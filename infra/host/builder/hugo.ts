@@ -32,6 +32,9 @@ export const fillCache = (cache: string) =>
 /** Hugo runs it for the history of pages alone, where a site's configuration sets enableGitInfo. */
 const git = "^git$";
 
+/** Of packages. Hugo 0.111 looks for npx, Hugo 0.131 for the program itself, and Hugo 0.168 for node, too. */
+const ofPackages = "^(npx|node|postcss|tailwindcss|babel)$";
+
 /**
  * One expression, or the word that closes the policy. Hugo reads a variable as a list, in YAML, only where the site's own
  * configuration has one, and as a single expression else. In YAML a blank may have a meaning.
@@ -39,7 +42,7 @@ const git = "^git$";
 const policy = (allowed: readonly string[]): string =>
   allowed.map((pattern) => `(${pattern.replaceAll(" ", "\\x20")})`).join("|") || "none";
 
-type Chosen = Pick<SiteHook["site"], "tools"> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
+type Chosen = Pick<SiteHook["site"], "tools"> & Partial<Pick<SiteHook["site"], "npm">> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
 
 /** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
 export function environment({ content, destination, cache }: Omit<Folders, "source">, site: Chosen) {
@@ -55,7 +58,9 @@ export function environment({ content, destination, cache }: Omit<Folders, "sour
     HUGO_NOBUILDLOCK: "true",
     HUGO_PUBLISHDIR: destination,
     HUGO_RESOURCEDIR: `${cache}/resources`,
-    HUGO_SECURITY_EXEC_ALLOW: policy([git, ...sass, ...exec]),
+    HUGO_SECURITY_EXEC_ALLOW: policy([git, ...sass, ...(site.npm ? [ofPackages] : []), ...exec]),
+    // Hugo 0.111 passes no HOME on, without which npx ends. The environment has no secret.
+    ...(site.npm && { HUGO_SECURITY_EXEC_OSENV: policy([".*"]) }),
     HUGO_SECURITY_HTTP_URLS: policy(http),
     ...(tools.length > 0 && {
       PATH: [...tools.map(({ program }) => dirname(program)), "/usr/local/bin:/usr/bin:/bin"].join(":"),

@@ -30,7 +30,7 @@ const anew = () =>
     rebuild.host,
     "it is built anew",
     ({ last: { result, reason } }) =>
-      result === "published" && reason.startsWith("site.hugo or site.tools was another"),
+      result === "published" && reason.startsWith("site.hugo, site.npm or site.tools was another"),
   );
 /** Of a proxy of Go modules at the same place. */
 const theme = moduleOf("example.org/theme", "v1.0.0", { "layouts/partials/module.html": "of-a-module" });
