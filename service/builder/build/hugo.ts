@@ -17,6 +17,14 @@ const causes: readonly (readonly [RegExp, string])[] = [
     "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy, and commit both.",
   ],
   [
+    /(?:binary with name|exec:|access denied:) "(npx|node|postcss|tailwindcss|babel)"(?:: executable file)? (?:is )?not|install with "npm install ([^"\n]+)"/,
+    "the site needs $1$2 of npm. Set hooks[].site.npm to true, and commit a package-lock.json that names it.",
+  ],
+  [
+    /bad option: --permission/,
+    "this Hugo needs Node 22.13 or later. Run npx pushgate tools <hook> node=<release>, then npx pulumi up.",
+  ],
+  [
     /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
     "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.",
   ],
@@ -29,8 +37,8 @@ const causes: readonly (readonly [RegExp, string])[] = [
     "the site needs the extended edition of Hugo. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.",
   ],
   [
-    /(?:binary with name|exec:) "([^"\n]+)"(?:: executable file)? not found|install with "npm install ([^"\n]+)"/,
-    "the build does not find $1$2. Install it in /usr/local/bin.",
+    /(?:binary with name|exec:) "([^"\n]+)"(?:: executable file)? not found/,
+    "the build does not find $1. Install it in /usr/local/bin.",
   ],
   [
     /Get "([^"\n]+)": dial /,

@@ -52,16 +52,19 @@ const notHere = "this feature is not available in your current Hugo version, see
 const [sass, binary] = ['failed to transform "a.scss" (text/x-scss). ', 'binary with name "postcss" not found'];
 test.each([
   [denied("go", "exec.allow"), "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy,"],
-  [denied("npx", "exec.allow"), "the build may not use npx. Add it to hooks[].site.hugo.exec, which outranks"],
+  [denied("npx", "exec.allow"), "the site needs npx of npm. Set hooks[].site.npm to true, and commit"],
+  [denied("pandoc", "exec.allow"), "the build may not use pandoc. Add it to hooks[].site.hugo.exec, which outranks"],
   [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
   [denied("XX", "funcs.getenv"), 'Hugo failed: x: access denied: "XX"'],
   // As 0.111, and then as 0.131 to 0.168 say it.
   [`TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`, "the site needs Dart Sass. Run"],
   [`TOCSS-DART: ${sass}You need to install Dart Sass, see x: ${notHere}`, "the site needs Dart Sass. Run npx"],
   [`TOCSS: ${sass}Check your Hugo installation; x: ${notHere}`, "the site needs the extended edition of Hugo. Run npx"],
-  [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the build does not find postcss-cli. In"],
-  [`POSTCSS: x. See x: ${binary} using npx`, "the build does not find postcss. Install it in /usr/local/bin. (Hugo: "],
-  ['x: exec: "npx": executable file not found in $PATH', "the build does not find npx. Install it in"],
+  [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the site needs postcss-cli of npm. Set"],
+  [`POSTCSS: x. See x: ${binary} using npx`, "the site needs postcss of npm. Set hooks[]"],
+  ["POSTCSS: x: /usr/bin/node: bad option: --permission", "this Hugo needs Node 22.13 or later. Run npx pushgate"],
+  ['x: exec: "npx": executable file not found in $PATH', "the site needs npx of npm. Set hooks[].site.npm"],
+  ['x: exec: "rst2html": executable file not found', "the build does not find rst2html. Install it in /usr/local/bin"],
   [
     'download modules: binary with name "go" not found in PATH',
     "the site imports a Hugo module that go.mod and go.sum do not",
