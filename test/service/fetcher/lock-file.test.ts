@@ -1,0 +1,75 @@
+/** What a package-lock.json may name. */
+import { expect, test } from "vitest";
+import { lockFault } from "../../../service/fetcher/lock-file.ts";
+
+const integrity = "sha512-quJQXlTSUGL2LH9SUXo8VwsY4soanhgo6LNSm84E1LBcE8s3O0wpdiRzyR9z/ZZJMlMWv37qOOb9pdJlMUEKFQ==";
+const release = { version: "1.0.0", resolved: "https://registry.npmjs.org/a/-/a-1.0.0.tgz", integrity };
+const own = { name: "site", version: "1.0.0", devDependencies: { a: "^1.0.0" } };
+const lock = (packages: object) => JSON.stringify({ lockfileVersion: 3, packages: { "": own, ...packages } });
+
+test.each<[string, object]>([
+  ["a release", { "node_modules/a": release }],
+  ["no package", {}],
+  ["a scope, in another package", { "node_modules/a/node_modules/@s.c/b.js": release }],
+  ["a registry of one's own", { "node_modules/a": { ...release, resolved: "https://npm.example.org/a" } }],
+  [
+    "no address, as npm's omit-lockfile-registry-resolved leaves it",
+    { "node_modules/a": { version: "1.0.0-rc.1+b", integrity } },
+  ],
+  ["an alias", { "node_modules/a": { ...release, name: "@s/b" } }],
+  [
+    "a bundled package",
+    { "node_modules/a": release, "node_modules/a/node_modules/b": { version: "1.0.0", inBundle: true } },
+  ],
+  ["another platform's", { "node_modules/a": { ...release, optional: true, os: ["darwin"], cpu: ["arm64"] } }],
+  ["an install script, which does not run", { "node_modules/a": { ...release, hasInstallScript: true } }],
+  [
+    "digests of an old package",
+    { "node_modules/a": { ...release, integrity: `sha1-hHUeocBhwoHeXQk1mWWJ7hJqVGA= ${integrity}` } },
+  ],
+])("it may have %s", (_, packages) => expect(lockFault(lock(packages))).toBeUndefined());
+
+const foreign = (said: string) => `package-lock.json names what is no release of a registry: ${said}. Use a release`;
+const at = (change: object) => ({ "node_modules/a": { ...release, ...change } });
+test.each<[said: string, packages: object]>([
+  ...[
+    "git+ssh://git@github.com/a/a.git#5c0d3c3",
+    "git+https://github.com/a/a.git",
+    "git://example.org/a.git",
+    "file:../a",
+    "http://registry.npmjs.org/a/-/a-1.0.0.tgz",
+    "https:///a",
+    "ssh://example.org/a",
+    "false",
+  ].map((resolved): [string, object] => [foreign(`a (${resolved})`), at({ resolved })]),
+  [foreign("a (git+ssh://x/y)"), at({ version: "git+ssh://x/y", inBundle: true, resolved: undefined })],
+  [foreign("a (file:../b 1.0.0)"), at({ name: "file:../b" })],
+  [foreign("a (undefined)"), at({ version: undefined })],
+  [foreign("a (undefined)"), { "node_modules/a": null }],
+  [foreign("a (a folder)"), { "node_modules/a": { link: true, resolved: "packages/a" } }],
+  ...[
+    "packages/a",
+    "../a",
+    "node_modules/../a",
+    "/node_modules/a",
+    "node_modules/a/../../../b",
+    "node_modules/.bin",
+  ].map((path): [string, object] => [
+    foreign(`${path.replace("node_modules/", "").replace(/^\/a/, "a")} (a folder)`),
+    { [path]: release },
+  ]),
+  [
+    foreign("a (a folder), b (a folder), c (a folder), d (a folder), e (a folder) and 1 more"),
+    Object.fromEntries([..."abcdef"].map((one) => [one, {}])),
+  ],
+  ["package-lock.json has no digest (integrity) of node_modules/a. Run rm", at({ integrity: undefined })],
+  ["package-lock.json has no digest (integrity) of node_modules/a. Run rm", at({ integrity: "md5-AAAA" })],
+])("%s", (said, packages) =>
+  expect(lockFault(lock(packages))).toMatch(new RegExp(`^${said.replace(/[^\w ]/g, "\\$&")}`)),
+);
+
+test.each([
+  ["{", "is no JSON. Run rm"],
+  ["null", 'has no "packages": npm 6'],
+  ['{ "lockfileVersion": 1, "dependencies": {} }', 'has no "packages": npm 6 or an older one wrote it. Run rm'],
+])("%s %s", (text, said) => expect(lockFault(text)).toContain(`package-lock.json ${said}`));
