@@ -37,6 +37,12 @@ const fileOf = (id: string) => join(folder, `${id}.tar.gz`);
 
 export const releaseArchive = (id: string): Buffer => readFileSync(fileOf(id));
 
+/** Into a folder that exists, without the folder at the archive's top. */
+export function unpacked(id: string, to: string): void {
+  const { status } = spawnSync("tar", ["-xzf", fileOf(id), "-C", to, "--strip-components=1"]);
+  if (status !== 0) throw new Error(`${fileOf(id)} cannot be unpacked`);
+}
+
 /** Why a test that installs releases cannot run, or undefined. */
 export const noArchives = Object.keys(packing).every((id) => existsSync(fileOf(id)))
   ? undefined

@@ -1,0 +1,43 @@
+/** Packages of npm, as package-lock.json names them: npm of the site's Node installs them, and runs none of their scripts. */
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { runChild } from "../builder/child.ts";
+import { remove } from "../builder/files.ts";
+import { environment } from "../settings.ts";
+import { type Bring, Fault } from "./fault.ts";
+import { lockFault } from "./lock-file.ts";
+
+/** Codes of npm that another try does not change. */
+const ofRepository =
+  /^E(4(?!08|29)\d\d|USAGE|INTEGRITY|RESOLVE|TARGET|JSONPARSE|NOENT|BAD(ENGINE|DEVENGINES|PLATFORM))$/;
+
+const files = ["package.json", "package-lock.json"];
+
+export const packages: Bring = async (wanted, fetched, { limits, fetcher: { node, registries } }) => {
+  const fault = lockFault(readFileSync(join(wanted, "package-lock.json"), "utf8"));
+  if (fault !== undefined) throw new Fault("fault", fault);
+  for (const name of files) copyFileSync(join(wanted, name), join(fetched, name));
+  const args = [
+    `${node}/lib/node_modules/npm/bin/npm-cli.js`,
+    ...["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
+    ...["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"], // milliseconds
+    // On a disk that the builder watches.
+    ...[`--registry=${registries.npm}`, `--cache=${join(fetched, "cache")}`],
+  ];
+  const { NODE_EXTRA_CA_CERTS = "" } = environment;
+  // Without git, which npm runs for a dependency of package.json that the lock file does not name.
+  const env = { PATH: `${node}/bin`, HOME: fetched, NODE_EXTRA_CA_CERTS };
+  const { code, stderr } = await runChild(`${node}/bin/node`, args, { cwd: fetched, env, seconds: limits.seconds });
+  if (code !== 0) throw faultOf(stderr);
+  for (const name of [...files, "cache"]) remove(join(fetched, name));
+  mkdirSync(join(fetched, "node_modules"), { recursive: true });
+};
+
+/** From npm's lines: "npm error code E404", and then what it says of that. */
+function faultOf(stderr: string): Fault {
+  const lines = [...stderr.matchAll(/^npm (?:error|ERR!) +(.+)$/gm)].map(([, line]) => line!);
+  const [, code = ""] = /^code (\S+)/.exec(lines[0] ?? "") ?? [];
+  const said = lines.filter((line) => !/^(code|errno|A complete log|Clean install|Usage:)/.test(line)).slice(0, 3);
+  const reason = `npm ci failed, ${code || "without a code"}: ${said.join(" ") || stderr.slice(-300)}`;
+  return new Fault(ofRepository.test(code) ? "fault" : "unavailable", reason);
+}

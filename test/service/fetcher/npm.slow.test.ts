@@ -1,0 +1,105 @@
+/** What npm of a real release brings from a registry of our own. */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { remove } from "../../../service/builder/files.ts";
+import { packages } from "../../../service/fetcher/npm.ts";
+import { startHttpsServer } from "../../fakes/https-server.ts";
+import { noArchives, unpacked } from "../../hosts/lab/release-archives.ts";
+import { folder, onFolder } from "../own-folder.ts";
+
+beforeEach(({ skip }) => skip(noArchives !== undefined, noArchives));
+onFolder();
+
+const node = mkdtempSync(join(tmpdir(), "pushgate-node-"));
+if (noArchives === undefined) unpacked("node-24.21.0", node);
+const archives = new Map<string, Buffer>();
+const registry = await startHttpsServer(async ({ url = "" }, response) => {
+  const archive = archives.get(url);
+  response.writeHead(archive ? 200 : 404).end(archive);
+});
+vi.stubEnv("NODE_EXTRA_CA_CERTS", registry.caFile);
+afterAll(async () => {
+  await registry.close();
+  remove(node);
+});
+
+const script = { install: 'echo ran >"$INIT_CWD/ran"' };
+/** Publishes a package with a program and an install script. Returns its entry in a lock file. */
+function publish(name: string, links: Readonly<Record<string, string>> = {}) {
+  const top = join(folder, name, "package");
+  mkdirSync(top, { recursive: true });
+  const manifest = { name, version: "1.0.0", bin: { tool: "tool.js" }, scripts: script };
+  writeFileSync(join(top, "package.json"), JSON.stringify(manifest));
+  writeFileSync(join(top, "tool.js"), "#!/usr/bin/env node\n");
+  for (const [path, to] of Object.entries(links)) symlinkSync(to, join(top, path));
+  spawnSync("tar", ["-czf", "archive", "package"], { cwd: dirname(top) });
+  const archive = readFileSync(join(dirname(top), "archive"));
+  archives.set(`/${name}/-/${name}-1.0.0.tgz`, archive);
+  const integrity = `sha512-${createHash("sha512").update(archive).digest("base64")}`;
+  const resolved = `https://registry.npmjs.org/${name}/-/${name}-1.0.0.tgz`;
+  return { version: "1.0.0", resolved, integrity, bin: { tool: "tool.js" }, hasInstallScript: true };
+}
+
+/** Fetches these packages. Returns the folder that it filled. */
+async function fetch(entries: Readonly<Record<string, object>>, release = node, own: object = {}) {
+  const [wanted, fetched] = [join(folder, "wanted"), join(folder, "fetched")];
+  for (const path of [wanted, fetched]) {
+    remove(path);
+    mkdirSync(path);
+  }
+  const site = {
+    name: "site",
+    version: "1.0.0",
+    dependencies: { ...Object.fromEntries(Object.keys(entries).map((one) => [one, "1.0.0"])), ...own },
+  };
+  writeFileSync(join(wanted, "package.json"), JSON.stringify({ ...site, scripts: script }));
+  const named = Object.fromEntries(Object.entries(entries).map(([name, entry]) => [`node_modules/${name}`, entry]));
+  const lock = { name: "site", version: "1.0.0", lockfileVersion: 3, packages: { "": site, ...named } };
+  writeFileSync(join(wanted, "package-lock.json"), JSON.stringify(lock));
+  const registries = { go: "", npm: registry.origin };
+  await packages(wanted, fetched, { limits: { seconds: 60 }, fetcher: { node: release, registries } } as never);
+  return fetched;
+}
+
+test("a package has its files and the link to its program, none of its scripts runs, and would without the flag", async () => {
+  const entries = { a: publish("a") };
+  const fetched = await fetch(entries);
+  expect(readdirSync(fetched)).toEqual(["node_modules"]);
+  expect(readlinkSync(join(fetched, "node_modules/.bin/tool"))).toBe("../a/tool.js");
+  const release = join(folder, "node");
+  mkdirSync(join(release, "bin"), { recursive: true });
+  symlinkSync(join(node, "lib"), join(release, "lib"));
+  symlinkSync("/bin/sh", join(release, "bin/sh"));
+  const without = `#!/bin/sh\nfor one; do shift; [ "$one" = --ignore-scripts ] || set -- "$@" "$one"; done\nexec ${node}/bin/node "$@"\n`;
+  writeFileSync(join(release, "bin/node"), without, { mode: 0o755 });
+  expect(readdirSync(await fetch(entries, release))).toEqual(["node_modules", "ran"]);
+});
+
+test("a lock file without packages brings an empty folder, and npm unpacks no link of an archive", async () => {
+  expect(readdirSync(join(await fetch({}), "node_modules"))).toEqual([]);
+  const top = join(await fetch({ a: publish("a", { out: "/etc/passwd" }) }), "node_modules/a");
+  expect(readdirSync(top)).toEqual(["package.json", "tool.js"]);
+});
+
+const other = "sha512-quJQXlTSUGL2LH9SUXo8VwsY4soanhgo6LNSm84E1LBcE8s3O0wpdiRzyR9z/ZZJMlMWv37qOOb9pdJlMUEKFQ==";
+test.each<[what: string, kind: string, said: RegExp, change: object, own?: object]>([
+  ["an archive with another digest", "fault", /EINTEGRITY.*integrity checksum failed/, { integrity: other }],
+  [
+    "a release that the registry has not",
+    "fault",
+    /E404.*404 Not Found/,
+    { resolved: "https://registry.npmjs.org/a/-/a-2.0.0.tgz" },
+  ],
+  ["a registry that does not answer", "unavailable", /ECONNREFUSED/, { resolved: "https://127.0.0.1:1/a.tgz" }],
+  ["a package that the lock file lacks", "fault", /EUSAGE.*in sync.*Missing: b@/, {}, { b: "file:../../a" }],
+  ["another platform's package", "fault", /EBADPLATFORM.*Unsupported platform/, { os: ["aix"] }],
+  ["a repository in package.json", "fault", /ENOENT.*git/, {}, { b: "git+https://git.example.net/b.git" }],
+  ["http", "fault", /^package-lock\.json names what is no release/, { resolved: "http://registry.npmjs.org/a.tgz" }],
+])("%s: %s", async (_, kind, said, change, own) => {
+  const failed = fetch({ a: { ...publish("a"), ...change } }, node, own);
+  await expect(failed).rejects.toMatchObject({ kind, message: expect.stringMatching(said) });
+});
