@@ -4,6 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { cache } from "./image.ts";
 
@@ -37,10 +38,12 @@ const fileOf = (id: string) => join(folder, `${id}.tar.gz`);
 
 export const releaseArchive = (id: string): Buffer => readFileSync(fileOf(id));
 
-/** Into a folder that exists, without the folder at the archive's top. */
-export function unpacked(id: string, to: string): void {
+/** Unpacks it without the folder at its top. Returns where it is. */
+export function unpacked(id: string): string {
+  const to = mkdtempSync(join(tmpdir(), `pushgate-${id}-`));
   const { status } = spawnSync("tar", ["-xzf", fileOf(id), "-C", to, "--strip-components=1"]);
   if (status !== 0) throw new Error(`${fileOf(id)} cannot be unpacked`);
+  return to;
 }
 
 /** Why a test that installs releases cannot run, or undefined. */

@@ -1,13 +1,16 @@
-/** Releases of real Hugo and Dart Sass that a site names, from a mirror: installed, changed, repaired, removed. And a module. */
+/** Releases of real programs that a site names, from a mirror: installed, changed, repaired, removed. A module, and packages. */
 import { createHash } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
-import { paths } from "../../../infra/host/paths.ts";
+import { paths, units } from "../../../infra/host/paths.ts";
+import { remove } from "../../../service/builder/files.ts";
 import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
-import { noArchives, releaseArchive } from "../lab/release-archives.ts";
+import { noArchives, releaseArchive, unpacked } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, siteFiles } from "./site.ts";
-import { awaitStatus, idle } from "./status.ts";
+import { awaitStatus, idle, published } from "./status.ts";
 import { type Rebuild, shows } from "./world.ts";
 
 beforeEach(({ skip }) => skip(noArchives !== undefined, noArchives));
@@ -101,4 +104,62 @@ test("preview names a changed program, which no build runs once up has repaired 
   await anew();
   expect((await rebuild.visit()).body).toMatch(/built-with-0\.1[13]1\./);
   expect(await installed()).toBe("");
+});
+
+type Lock = { readonly packages: Readonly<Record<string, { resolved?: string; integrity: string }>> };
+/** Puts packages onto the registry. Returns the files that name them. */
+function packages(id: string) {
+  const folder = unpacked(id);
+  const files = ["package.json", "package-lock.json"].map((name) => [name, readFileSync(join(folder, name), "utf8")]);
+  for (const { resolved, integrity } of Object.values((JSON.parse(files[1]![1]!) as Lock).packages)) {
+    if (resolved === undefined) continue;
+    const digest = Buffer.from(integrity.slice(7), "base64").toString("hex");
+    const archive = join(folder, "archives", digest.slice(0, 2), digest.slice(2, 4), digest.slice(4));
+    // Not those of other platforms.
+    if (existsSync(archive)) rebuild.git.files.set(new URL(resolved).pathname, readFileSync(archive));
+  }
+  remove(folder);
+  return Object.fromEntries(files);
+}
+
+test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, make a site by two releases of Hugo", async () => {
+  const { host, repositories } = rebuild;
+  const npm = { npm: true, registries: { npm: "https://git.example.net" }, mirror };
+  const node = release("node", "24.21.0");
+  const made = (css: string, js = "") =>
+    `{{ (resources.Get "a.css" | ${css}).Content }}${js && `{{ (resources.Get "a.js" | ${js}).Content }}`}`;
+  const page = (text: string) => ({ "layouts/index.html": `<b class="p-4">${text}</b> built-with-{{ hugo.Version }}` });
+  const shown = async (...texts: string[]) => {
+    const { body } = await rebuild.visit();
+    for (const text of texts) expect(body).toContain(text);
+    return host.read(`journalctl -o cat -u '${units.fetcher("site", "*")}' | grep -c ^Started`);
+  };
+  const first = repositories.site.push({
+    ...packages("npm-three"),
+    "postcss.config.js": `module.exports = { plugins: { tailwindcss: {}, autoprefixer: { overrideBrowserslist: "Safari 8" } } }`,
+    "tailwind.config.js": `module.exports = { content: ["layouts/**/*.html"] }`,
+    "babel.config.js": `module.exports = { plugins: ["@babel/plugin-transform-arrow-functions"] }`,
+    "assets/a.css": "@tailwind utilities; a { user-select: none }",
+    "assets/a.js": "const f = () => 1;",
+    ...page(made("resources.PostCSS", "resources.Babel")),
+  });
+  rebuild.configure("site", { ...npm, tools: { node } });
+  await rebuild.up();
+  await published(host, first, { timeout: 90_000 });
+  const three = ["-webkit-user-select", "padding: 1rem", "function"];
+  expect(await shown("built-with-0.1", ...three)).toBe("1");
+
+  const second = repositories.site.push(page(made("css.PostCSS", "js.Babel")));
+  rebuild.configure("site", { ...npm, tools: { node, hugo: release("hugo", "0.168.0") } });
+  await rebuild.up();
+  await published(host, second, { timeout: 90_000 });
+  expect(await shown("built-with-0.168.0", ...three)).toBe("1");
+
+  const third = await rebuild.push({
+    ...packages("npm-tailwind-4"),
+    "assets/a.css": '@import "tailwindcss"; @source "layouts";',
+    ...page(made("css.TailwindCSS")),
+  });
+  await published(host, third, { timeout: 90_000 });
+  expect(await shown("tailwindcss v4.1.11", "padding: calc(var(--spacing) * 4)")).toBe("2");
 });
