@@ -7,7 +7,10 @@ import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
 import { type Release, releasesOf } from "./tools.ts";
 
-type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & { readonly key: string; readonly site: Site };
+type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & {
+  readonly key: string;
+  readonly site: Site;
+};
 
 const keyed = (hooks: Parts["hooks"]): Keyed[] =>
   hooks.flatMap(({ at, site, ...hook }) => (site ? [{ ...hook, key: `${at}.site`, site }] : []));

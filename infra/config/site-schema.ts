@@ -180,8 +180,11 @@ export const site = object({
   ),
   registries: v.optional(
     described(
-      object({ go: registry("https://proxy.golang.org", "Proxy of Hugo modules.") }),
-      "Where hosts fetch what a site's `go.mod` names; each archive must have the digest that `go.sum` has.",
+      object({
+        go: registry("https://proxy.golang.org", "Proxy of Hugo modules."),
+        npm: registry("https://registry.npmjs.org", "Registry of npm, for what a lock file has from that address."),
+      }),
+      "Where hosts fetch what a site's `go.mod` or `package-lock.json` names, each archive with its digest.",
     ),
     {},
   ),

@@ -54,7 +54,11 @@ export const builderShape = v.object({
     /** Of its settings: with others a site is built anew. */
     digest: v.exactOptional(text),
   }),
-  fetcher: v.object({ socket: absolute, result: absolute, registries: v.object({ go: registry }) }),
+  fetcher: v.object({
+    ...{ socket: absolute, result: absolute, registries: v.object({ go: registry, npm: registry }) },
+    /** The release of Node whose npm installs packages. */
+    node: v.optional(absolute),
+  }),
   limits: v.object({
     releaseBytes: whole(1, Number.MAX_SAFE_INTEGER),
     pagesPercent: whole(0, 100),

@@ -11,10 +11,11 @@ import { isConfined } from "../confined.ts";
 import { start } from "../settings.ts";
 import { type Bring, Fault } from "./fault.ts";
 import { modules } from "./modules.ts";
+import { packages } from "./npm.ts";
 import { readFetcher } from "./settings.ts";
 
 /** By the folder of /wanted that has the files. */
-const kinds: Readonly<Record<string, Bring>> = { modules };
+const kinds: Readonly<Record<string, Bring>> = { modules, packages };
 
 async function main(): Promise<void> {
   const { settings, build } = readFetcher();

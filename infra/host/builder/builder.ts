@@ -14,7 +14,7 @@ import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { toolIds } from "../tools/tools.ts";
-import { fetcherFiles } from "./fetcher.ts";
+import { fetcherFiles, nodeOf } from "./fetcher.ts";
 import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
 import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
@@ -56,6 +56,7 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     fetcher: {
       ...{ socket: runFolders(name).fetcher, result: `${runFolders(name).result}/fetcher` },
       registries: site.registries,
+      node: nodeOf(hook),
     },
     limits: { releaseBytes: releaseMiB * MiB, pagesPercent, seconds, memoryMiB, tasks },
   };

@@ -6,8 +6,15 @@ import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import { bounds, ownRoot, sandbox, unitFile } from "../kit.ts";
 import { builderUser, fetcherUser, paths, runFolders, units } from "../paths.ts";
+import { toolFolder, toolsOf } from "../tools/tools.ts";
 
-export function fetcherFiles({ name, site }: SiteHook, settings: string, leastMemoryMiB: number): HostFile[] {
+/** The folder of the release of Node whose npm installs packages. */
+export const nodeOf = ({ site }: Pick<SiteHook, "site">): string | undefined =>
+  toolsOf({ site }).flatMap(({ tool, id }) => (site.npm && tool === "node" ? [toolFolder(id)] : []))[0];
+
+export function fetcherFiles(hook: SiteHook, settings: string, leastMemoryMiB: number): HostFile[] {
+  const { name, site } = hook;
+  const node = nodeOf(hook);
   const { fetcher: socket, fetcherRoot, result } = runFolders(name);
   const common = { hook: name, target: units.site(name) };
   const user = builderUser(name);
@@ -15,6 +22,7 @@ export function fetcherFiles({ name, site }: SiteHook, settings: string, leastMe
     ...common,
     ...{ program: paths.fetcher, settings, user: fetcherUser(name), egress: units.egress },
     ...{ root: ownRoot(fetcherRoot), work: `${paths.sites}/${name}/work`, result },
+    node: node === undefined ? "" : `BindReadOnlyPaths=${node}`,
     bounds: bounds(site.limits, Math.max(site.limits.memoryMiB, leastMemoryMiB)),
     sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
   };

@@ -42,7 +42,8 @@ const ofPackages = "^(npx|node|postcss|tailwindcss|babel)$";
 const policy = (allowed: readonly string[]): string =>
   allowed.map((pattern) => `(${pattern.replaceAll(" ", "\\x20")})`).join("|") || "none";
 
-type Chosen = Pick<SiteHook["site"], "tools"> & Partial<Pick<SiteHook["site"], "npm">> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
+type Chosen = Pick<SiteHook["site"], "tools"> &
+  Partial<Pick<SiteHook["site"], "npm">> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
 
 /** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
 export function environment({ content, destination, cache }: Omit<Folders, "source">, site: Chosen) {

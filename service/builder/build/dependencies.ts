@@ -3,10 +3,29 @@
  * name, with digests; it stays as long as these files do.
  */
 import { createHash } from "node:crypto";
-import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmdirSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { printable } from "../../printable.ts";
-import { beginningOf, few, ifThere, readText, remove, tooMany, walk, writeWhole } from "../files.ts";
+import {
+  beginningOf,
+  few,
+  ifThere,
+  readText,
+  remove,
+  tooMany,
+  walk,
+  within,
+  writeWhole,
+} from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, exits, type UnitEnd } from "../settings.ts";
@@ -20,13 +39,15 @@ export type Site = Readonly<{ files: readonly string[]; text: (path: string) => 
 type Kind = {
   /** Files of the site's folder that name the dependencies. */
   readonly names: readonly string[];
-  /** The folder in which the build finds them; with the file `committed` in it, the repository has them. */
+  /** The folder in which the build finds them; with a file in it whose path begins with `committed`, the repository has them. */
   readonly place: string;
   readonly committed: string;
   /** Throws where the repository needs what no fetch brings. */
   readonly isNeeded: (site: Site, settings: BuilderSettings) => boolean;
   /** After the fetcher's reason, where the repository is at fault. */
   readonly advice: string;
+  /** Whether what is fetched may hold links, to places in its folder. */
+  readonly links?: boolean;
 };
 
 export const kinds: Readonly<Record<string, Kind>> = {
@@ -34,6 +55,11 @@ export const kinds: Readonly<Record<string, Kind>> = {
     names: ["go.mod", "go.sum"],
     ...{ place: "_vendor", committed: "modules.txt" },
     ...{ isNeeded: needsModules, advice: moduleAdvice },
+  },
+  packages: {
+    names: ["package.json", "package-lock.json"],
+    ...{ place: "node_modules", committed: "", links: true },
+    ...{ isNeeded: needsPackages, advice: "" },
   },
 };
 
@@ -52,10 +78,10 @@ export async function provideDependencies(settings: BuilderSettings, places: Pla
   for (const [name, kind] of Object.entries(kinds)) {
     const { names, place, committed, isNeeded } = kind;
     const kept = join(places.dependencies, name);
-    const fetches = !own.includes(`${place}/${committed}`) && isNeeded(site, settings);
+    const fetches = !own.some((path) => path.startsWith(`${place}/${committed}`)) && isNeeded(site, settings);
     if (fetches) {
       const wanted = names.filter((path) => own.includes(path)).map((path) => [path, bytesOf(at(path), path)] as const);
-      const key = keyOf(wanted);
+      const key = keyOf(wanted, settings.fetcher.node);
       if (readText(join(kept, "key")) !== key) await bring(settings, places, name, kind, wanted, key);
     } else remove(kept);
     mountPoint(at(place), place, fetches);
@@ -70,8 +96,8 @@ function bytesOf(path: string, name: string): Buffer {
   return readFileSync(path);
 }
 
-function keyOf(wanted: Wanted): string {
-  const digest = createHash("sha256");
+function keyOf(wanted: Wanted, tool = ""): string {
+  const digest = createHash("sha256").update(`${tool}\n`);
   for (const [path, bytes] of wanted) digest.update(`${path} ${bytes.length}\n`).update(bytes);
   return digest.digest("hex");
 }
@@ -84,7 +110,7 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
   chmodSync(fetched, 0o777); // the fetcher's account writes there
   const ended = await runUnit(settings, places, "fetcher");
   if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice);
-  check(join(fetched, name), kind.place);
+  check(join(fetched, name), kind);
   mkdirSync(dependencies, { recursive: true });
   writeWhole(join(fetched, name, "key"), key);
   setAside(places, join(dependencies, name));
@@ -92,15 +118,35 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
   renameSync(join(fetched, name), join(dependencies, name));
 }
 
+/** Unless it climbs first, not above its folder, and then descends: so no other link on its way leads out. */
+function leadsOut(link: string, to: string): boolean {
+  const parts = to.split("/");
+  const climbs = parts.findIndex((part) => part !== "..");
+  return to.startsWith("/") || climbs < 0 || climbs >= link.split("/").length || parts.lastIndexOf("..") > climbs;
+}
+
 /** What came is of another account: the build reads it, and root mounts it. */
-function check(folder: string, place: string): void {
-  try {
-    const { links, others } = walk(join(folder, place), few());
-    const wrong = [...links, ...others];
-    if (wrong.length > 0) throw rejected(`${place}: ${listed(wrong)} is neither a file nor a folder.`);
-  } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === "E2BIG" ? rejected(`${place} has ${tooMany}.`) : error;
-  }
+function check(folder: string, { place, links: mayLink = false }: Kind): void {
+  const others = within(folder, (here) => {
+    const isBad = (link: string) => !mayLink || leadsOut(link, readlinkSync(join(here, place, link)));
+    try {
+      const { links, others } = walk(join(here, place), few());
+      return [...others, ...links.filter(isBad)];
+    } catch (error) {
+      throw (error as NodeJS.ErrnoException).code === "E2BIG" ? rejected(`${place} has ${tooMany}.`) : error;
+    }
+  });
+  if (others.length > 0) throw rejected(`${place}: ${listed(others)} is neither a file nor a folder.`);
+}
+
+function needsPackages({ files }: Site, { fetcher }: BuilderSettings): boolean {
+  if (fetcher.node === undefined) return false;
+  if (files.includes("package.json") && files.includes("package-lock.json")) return true;
+  const other = files.find((path) => /^(npm-shrinkwrap\.json|pnpm-lock\.yaml|yarn\.lock|bun\.lockb?)$/.test(path));
+  const found = other ? `, but ${other}` : "";
+  throw rejected(
+    `site.npm is true, and Hugo's configuration has no package-lock.json beside it${found}. Run npm install, and commit package.json and package-lock.json.`,
+  );
 }
 
 /** Makes it, or removes what an earlier commit had made. */
@@ -120,7 +166,7 @@ function reasonOf({ result, status, output }: Ended, { seconds }: BuilderSetting
   const said = printable(output.trim().split("\n").at(-1) ?? "", 1_000);
   switch (result === "exit-code" ? Number(status) : result) {
     case exits.fault:
-      return rejected(`${said} ${advice}`);
+      return rejected(`${said} ${advice}`.trim());
     case exits.unavailable:
       return failed(said);
     case "oom-kill":

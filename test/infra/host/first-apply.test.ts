@@ -46,7 +46,7 @@ test("without a site the builder's layers have no line, nor has a layer that the
   const layers = Object.keys(hostLayers(served, exampleHost, { certificate: "", clientCaPem: "", programs }));
   expect(named(served, ...layers.slice(0, -1))).toEqual(layers.slice(-1));
   expect(named(served, ...layers)).toBeUndefined();
-  const tools = "downloads and installs hugo-0.152.2, sass-1.89.2";
+  const tools = "downloads and installs hugo-0.152.2, sass-1.89.2, node-22.20.0";
   expect(lines(rebuilt)).toContain(`  tools               ${tools} below /usr/local/lib/pushgate/tools`);
   expect(lines(rebuilt, ...layers)).toEqual([`web1: \`up\` ${tools}.`]);
 });

@@ -246,7 +246,11 @@ async function benchIn(
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
     generator: { socket: at("hugo.sock"), result: at("hugo.result") },
-    fetcher: { socket: at("fetcher.sock"), result: at("fetcher.result"), registries: { go: "https://127.0.0.1:1" } },
+    fetcher: {
+      socket: at("fetcher.sock"),
+      result: at("fetcher.result"),
+      registries: { go: "https://127.0.0.1:1", npm: "https://127.0.0.1:1" },
+    },
     ...own,
     ...{ hook: "site", repository: host.url(name), branch: "main" },
     ...{ spool: at("spool"), requests: at("requests"), rootRequests: at("root"), site: at("site") },

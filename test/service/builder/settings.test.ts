@@ -21,7 +21,7 @@ test.each<[key: string, string | undefined, object]>([
   [
     "fetcher",
     "fetcher.registries.go",
-    { fetcher: { ...good.fetcher, registries: { go: "http://proxy.example.org" } } },
+    { fetcher: { ...good.fetcher, registries: { ...good.fetcher.registries, go: "http://x.example" } } },
   ],
   ["limits", "limits.seconds", { limits: { ...limits, seconds: 0 } }],
 ])("a fault in %s is found at %s: %o", (_, key, change) => {

@@ -160,7 +160,11 @@ describe("the builder", () => {
     ...{ spool: "/spool", requests: "/requests", rootRequests: "/root", site: "/site", content: "/content" },
     ...{ paths: [], folders: [], assets: [], reconcileMinutes: 15 },
     generator: { socket: "/generator", result: "/result" },
-    fetcher: { socket: "/fetcher", result: "/result", registries: { go: "https://proxy.example.org" } },
+    fetcher: {
+      socket: "/fetcher",
+      result: "/result",
+      registries: { go: "https://x.example", npm: "https://x.example" },
+    },
     limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
   };
   const readWith = (env: Record<string, string>) => {

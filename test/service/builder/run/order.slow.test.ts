@@ -48,12 +48,10 @@ const whole = (path: string, folder: string): string[] => [
 const taken = (name: string): string[] => [...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
 const noHistory = "unlink site/work/history";
-const checkedOut = [
-  "unlink site/work/checked-out",
-  "git read-tree",
-  "git ls-files",
-  noHistory,
-  "unlink site/work/dependencies/modules",
+const checkedOut = (...history: string[]) => [
+  ...["unlink site/work/checked-out", "git read-tree", "git ls-files"],
+  ...history,
+  ...["unlink site/work/dependencies/modules", "unlink site/work/dependencies/packages"],
 ];
 const released = [
   "write site/releases/ID",
@@ -63,7 +61,7 @@ const released = [
   "sync site/work/manifests",
   ...whole("site/work/checked-out", "site/work"),
 ];
-const built = [...checkedOut, ...released];
+const built = [...checkedOut("rmdir site/work/history/.git", "rmdir site/work/history"), ...released];
 const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
 const status = whole("site/status.json", "site");
 const done = [...status, "unlink site/work/taken", "unlink site/work/parked", "git gc"];
@@ -78,7 +76,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
     ...["git init --quiet site/work/clone.new", "rename site/work/clone.new site/work/clone"],
     // There is no release to compare the commit with.
     ...["git fetch", "git ls-tree"],
-    ...checkedOut,
+    ...checkedOut(noHistory),
     "unlink site/work/cache/pages.csv",
     ...["unlink site/work/stats.json", "write site/work/stats.json", "write site/work/clone/hugo_stats.json"],
     ...[...released, ...switched, ...done],

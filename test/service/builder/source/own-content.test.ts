@@ -19,8 +19,18 @@ test.each<[string, From, Given, string | undefined]>([
   ["content outside", { folder: "" }, { content: "/srv/d" }, "site.content was not set for r"],
   ["no site.folder", { folder: "" }, { folder: "docs" }, "site.folder was not set for r"],
   ["the same settings of Hugo", { folder: "", digest: "a" }, { generator: { digest: "a" } }, undefined],
-  ["others", { folder: "", digest: "a" }, { generator: { digest: "b" } }, "site.hugo, site.npm or site.tools was another for r"],
-  ["unknown ones", { folder: "" }, { generator: { digest: "b" } }, "site.hugo, site.npm or site.tools was another for r"],
+  [
+    "others",
+    { folder: "", digest: "a" },
+    { generator: { digest: "b" } },
+    "site.hugo, site.npm or site.tools was another for r",
+  ],
+  [
+    "unknown ones",
+    { folder: "" },
+    { generator: { digest: "b" } },
+    "site.hugo, site.npm or site.tools was another for r",
+  ],
   ["another site.folder", { folder: "docs" }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
   expect(movedFrom({ release: "r", from }, settings)).toBe(reason);
