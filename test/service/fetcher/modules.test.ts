@@ -32,7 +32,7 @@ function fetched(mod: string, sum: string, { seconds = 30 } = {}, by = modules) 
   }
   writeFileSync(at("wanted/go.mod"), mod);
   writeFileSync(at("wanted/go.sum"), sum);
-  const fetcher = { socket: "", result: "", registries: { go: proxy.url } };
+  const fetcher = { socket: "", result: "", registries: { go: proxy.url, npm: "" } };
   let left = 5;
   return by(at("wanted"), at("fetched"), { limits: { releaseBytes: MiB, seconds }, fetcher }, () => --left > 0);
 }
