@@ -8,8 +8,7 @@ import { type Bring, Fault } from "./fault.ts";
 import { lockFault } from "./lock-file.ts";
 
 /** Codes of npm that another try does not change. */
-const ofRepository =
-  /^E(4(?!08|29)\d\d|USAGE|INTEGRITY|RESOLVE|TARGET|JSONPARSE|NOENT|BAD(ENGINE|DEVENGINES|PLATFORM))$/;
+const ofRepository = /^E(4(?!08|29)\d\d|USAGE|INTEGRITY|TARGET|JSONPARSE|NOENT|BAD(ENGINE|DEVENGINES|PLATFORM))$/;
 
 const files = ["package.json", "package-lock.json"];
 
@@ -27,16 +26,22 @@ export const packages: Bring = async (wanted, fetched, { limits, fetcher: { node
   const { NODE_EXTRA_CA_CERTS = "" } = environment;
   // Without git, which npm runs for a dependency of package.json that the lock file does not name.
   const env = { PATH: `${node}/bin`, HOME: fetched, NODE_EXTRA_CA_CERTS };
-  const { code, stderr } = await runChild(`${node}/bin/node`, args, { cwd: fetched, env, seconds: limits.seconds });
-  if (code !== 0) throw faultOf(stderr);
+  const run = (...more: string[]) =>
+    runChild(`${node}/bin/node`, [...args, ...more], { cwd: fetched, env, seconds: limits.seconds });
+  let ended = await run();
+  // The lock file was made so, as by the repository's own .npmrc, which does not count here.
+  if (codeOf(ended.stderr) === "ERESOLVE") ended = await run("--legacy-peer-deps");
+  if (ended.code !== 0) throw faultOf(ended.stderr);
   for (const name of [...files, "cache"]) remove(join(fetched, name));
   mkdirSync(join(fetched, "node_modules"), { recursive: true });
 };
 
+const codeOf = (stderr: string): string => /^npm (?:error|ERR!) code (\S+)/m.exec(stderr)?.[1] ?? "";
+
 /** From npm's lines: "npm error code E404", and then what it says of that. */
 function faultOf(stderr: string): Fault {
+  const code = codeOf(stderr);
   const lines = [...stderr.matchAll(/^npm (?:error|ERR!) +(.+)$/gm)].map(([, line]) => line!);
-  const [, code = ""] = /^code (\S+)/.exec(lines[0] ?? "") ?? [];
   const said = lines.filter((line) => !/^(code|errno|A complete log|Clean install|Usage:)/.test(line)).slice(0, 3);
   const reason = `npm ci failed, ${code || "without a code"}: ${said.join(" ") || stderr.slice(-300)}`;
   return new Fault(ofRepository.test(code) ? "fault" : "unavailable", reason);

@@ -83,6 +83,15 @@ test("a lock file without packages brings an empty folder, and npm unpacks no li
   expect(readdirSync(top)).toEqual(["package.json", "tool.js"]);
 });
 
+test("packages whose peers do not agree are installed as the lock file has them", async () => {
+  // npm looks there for a release that would agree.
+  const [name, version] = ["b", "2.0.0"];
+  const known = { name, "dist-tags": { latest: version }, versions: { [version]: { name, version, dist: {} } } };
+  archives.set("/b", Buffer.from(JSON.stringify(known)));
+  const fetched = await fetch({ a: { ...publish("a"), peerDependencies: { b: "^2.0.0" } }, b: publish("b") });
+  expect(readdirSync(join(fetched, "node_modules"))).toEqual(expect.arrayContaining(["a", "b"]));
+});
+
 const other = "sha512-quJQXlTSUGL2LH9SUXo8VwsY4soanhgo6LNSm84E1LBcE8s3O0wpdiRzyR9z/ZZJMlMWv37qOOb9pdJlMUEKFQ==";
 test.each<[what: string, kind: string, said: RegExp, change: object, own?: object]>([
   ["an archive with another digest", "fault", /EINTEGRITY.*integrity checksum failed/, { integrity: other }],
