@@ -83,7 +83,7 @@ test.each<[to: string, path: string, isIn: boolean]>([
   else
     await expect(provide()).rejects.toMatchObject({
       result: "rejected",
-      message: `node_modules: ${path} is neither a file nor a folder in it.`,
+      message: `node_modules: ${path} is neither a file nor a folder.`,
     });
   expect(existsSync(kept())).toBe(isIn);
 });
