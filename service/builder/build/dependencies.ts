@@ -116,6 +116,8 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
   setAside(places, join(dependencies, name));
   // Not synced: where a power cut brings the former one back, its key is another.
   renameSync(join(fetched, name), join(dependencies, name));
+  // The next kind has its own.
+  for (const path of [places.wanted, fetched]) setAside(places, path);
 }
 
 /** Unless it climbs first, not above its folder, and then descends: so no other link on its way leads out. */
