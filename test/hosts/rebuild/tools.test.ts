@@ -5,9 +5,8 @@ import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
-import { remove } from "../../../service/builder/files.ts";
 import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
-import { noArchives, releaseArchive, unpacked } from "../lab/release-archives.ts";
+import { noArchives, releaseArchive, releaseFolder } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, siteFiles } from "./site.ts";
 import { awaitStatus, idle, published } from "./status.ts";
@@ -109,7 +108,7 @@ test("preview names a changed program, which no build runs once up has repaired 
 type Lock = { readonly packages: Readonly<Record<string, { resolved?: string; integrity: string }>> };
 /** Puts packages onto the registry. Returns the files that name them. */
 function packages(id: string) {
-  const folder = unpacked(id);
+  const folder = join(releaseFolder(id), "npm");
   const files = ["package.json", "package-lock.json"].map((name) => [name, readFileSync(join(folder, name), "utf8")]);
   for (const { resolved, integrity } of Object.values((JSON.parse(files[1]![1]!) as Lock).packages)) {
     if (resolved === undefined) continue;
@@ -118,7 +117,6 @@ function packages(id: string) {
     // Not those of other platforms.
     if (existsSync(archive)) rebuild.git.files.set(new URL(resolved).pathname, readFileSync(archive));
   }
-  remove(folder);
   return Object.fromEntries(files);
 }
 

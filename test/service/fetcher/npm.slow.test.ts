@@ -7,23 +7,20 @@ import { afterAll, beforeEach, expect, test, vi } from "vitest";
 import { remove } from "../../../service/builder/files.ts";
 import { packages } from "../../../service/fetcher/npm.ts";
 import { startHttpsServer } from "../../fakes/https-server.ts";
-import { noArchives, unpacked } from "../../hosts/lab/release-archives.ts";
+import { noArchives, releaseFolder } from "../../hosts/lab/release-archives.ts";
 import { folder, onFolder } from "../own-folder.ts";
 
 beforeEach(({ skip }) => skip(noArchives !== undefined, noArchives));
 onFolder();
 
-const node = noArchives === undefined ? unpacked("node-24.21.0") : "";
+const node = noArchives === undefined ? join(releaseFolder("node-24.21.0"), "node") : "";
 const archives = new Map<string, Buffer>();
 const registry = await startHttpsServer(async ({ url = "" }, response) => {
   const archive = archives.get(url);
   response.writeHead(archive ? 200 : 404).end(archive);
 });
 vi.stubEnv("NODE_EXTRA_CA_CERTS", registry.caFile);
-afterAll(async () => {
-  await registry.close();
-  if (node !== "") remove(node);
-});
+afterAll(() => registry.close());
 
 const script = { install: 'echo ran >"$INIT_CWD/ran"' };
 /** Publishes a package with a program and an install script. Returns its entry in a lock file. */
