@@ -28,8 +28,10 @@ beforeEach(async () => {
   [said, end] = ["", "success exited 0"];
   unit = () => writeFileSync(at("fetched/modules/_vendor/modules.txt"), `brought ${fetches.length}`);
   server = createServer((connection) => {
-    fetches.push(readFileSync(at("wanted/modules/go.sum"), "utf8"));
-    mkdirSync(at("fetched/modules/_vendor"), { recursive: true });
+    const [kind] = readdirSync(at("wanted"));
+    fetches.push(readFileSync(at("wanted", kind!, kind === "modules" ? "go.sum" : "package-lock.json"), "utf8"));
+    for (const place of ["modules/_vendor", "packages/node_modules"])
+      mkdirSync(at("fetched", place), { recursive: true });
     unit();
     writeFileSync(at("result"), `${id} ${end}\n`);
     connection.end(`pushgate-generator build=${id}\n${said}`);
@@ -39,13 +41,13 @@ beforeEach(async () => {
 afterEach(() => server.close());
 
 /** A build of these files in the site's folder. */
-function provided(files: Readonly<Record<string, string>> = site, folder = "docs"): Promise<void> {
+function provided(files: Readonly<Record<string, string>> = site, folder = "docs", node = ""): Promise<void> {
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(join(places.clone, folder, path, ".."), { recursive: true });
     writeFileSync(join(places.clone, folder, path), text);
   }
   const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30 };
-  const fetcher = { socket: at("socket"), result: at("result"), registries: { go: "" } };
+  const fetcher = { socket: at("socket"), result: at("result"), registries: {}, node: node || undefined };
   const settings = { folder, fetcher, generator: { socket: at("none"), result: "" }, limits };
   const paths = Object.keys(files).map((path) => `${folder}/${path}`);
   return provideDependencies(settings as unknown as BuilderSettings, places, [...paths, "go.mod", "README.md"]);
@@ -145,4 +147,51 @@ test.each<[what: string, files: Readonly<Record<string, string>>, fetched: numbe
   await provided(files);
   expect(fetches).toHaveLength(fetched);
   remove(places.clone);
+});
+
+const packages = { "package.json": "{}", "package-lock.json": "{}" };
+const tools = () => join(places.dependencies, "packages/node_modules");
+/** Brings a program, and a link to this place. */
+const bringsLink = (path: string, to: string) => () => {
+  for (const name of ["a/b", ".bin"]) mkdirSync(at("fetched/packages/node_modules", name), { recursive: true });
+  writeFileSync(at("fetched/packages/node_modules/a/tool.js"), "");
+  symlinkSync(to, at("fetched/packages/node_modules", path));
+};
+
+test("packages are fetched for another lock file or release of Node alone, and leave where npm is off", async () => {
+  unit = bringsLink(".bin/tool", "../a/tool.js");
+  await provided(packages, "docs", "/node-1");
+  await provided({ ...packages, "index.md": "" }, "docs", "/node-1");
+  expect([fetches, readdirSync(join(tools(), ".bin"))]).toEqual([["{}"], ["tool"]]);
+  await provided(packages, "docs", "/node-2");
+  await provided({ ...packages, "package-lock.json": "{ }" }, "docs", "/node-2");
+  expect(fetches).toHaveLength(3);
+  await provided({ ...packages, "node_modules/a.js": "" }, "docs", "/node-2");
+  expect([fetches.length, existsSync(tools())]).toEqual([3, false]);
+  await provided({ ...site, ...packages }, "docs", "/node-2");
+  expect(fetches).toHaveLength(5);
+  await provided(packages);
+  expect(existsSync(tools())).toBe(false);
+});
+
+test.each([
+  ...["../../a/b/tool", "../a", "../../x/../b", "/etc/passwd", "../.."].map(
+    (to) => ["a/x", to, to === "../a"] as const,
+  ),
+  ["a/b/x", "../../a", true],
+  ["a/b/x", "../..", false],
+  ["x", "../a", false],
+] as const)("a link in what came, %s to %s, is taken: %s", async (path, to, isIn) => {
+  unit = bringsLink(path, to);
+  const taken = provided(packages, "docs", "/node-1");
+  if (isIn) await taken;
+  else await expect(taken).rejects.toThrow(`node_modules: ${path} is neither a file nor a folder.`);
+  expect(existsSync(tools())).toBe(isIn);
+});
+
+test.each([
+  ["package.json", "no package-lock.json beside it. Run npm install"],
+  ["yarn.lock", "no package-lock.json beside it, but yarn.lock. Run npm install"],
+])("with npm, a site with %s alone is rejected", async (name, reason) => {
+  await expect(provided({ [name]: "" }, "docs", "/node-1")).rejects.toThrow(reason);
 });
