@@ -160,11 +160,7 @@ describe("the builder", () => {
     ...{ spool: "/spool", requests: "/requests", rootRequests: "/root", site: "/site", content: "/content" },
     ...{ paths: [], folders: [], assets: [], reconcileMinutes: 15 },
     generator: { socket: "/generator", result: "/result" },
-    fetcher: {
-      socket: "/fetcher",
-      result: "/result",
-      registries: { go: "https://x.example", npm: "https://x.example" },
-    },
+    fetcher: { socket: "/fetcher", result: "/result", registries: { go: "https://a", npm: "https://b" } },
     limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
   };
   const readWith = (env: Record<string, string>) => {

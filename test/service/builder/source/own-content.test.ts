@@ -12,6 +12,7 @@ type From = Parameters<typeof movedFrom>[0]["from"];
 type Given = Parameters<typeof movedFrom>[1];
 const never = "0001-01-01T00:00:00Z";
 
+const another = "site.hugo, site.npm or site.tools was another for r";
 test.each<[string, From, Given, string | undefined]>([
   ["the same folders", { folder: "docs", content: "/srv/c" }, { folder: "docs", content: "/srv/c" }, undefined],
   ["another folder in the repository", { folder: "" }, {}, undefined],
@@ -19,18 +20,8 @@ test.each<[string, From, Given, string | undefined]>([
   ["content outside", { folder: "" }, { content: "/srv/d" }, "site.content was not set for r"],
   ["no site.folder", { folder: "" }, { folder: "docs" }, "site.folder was not set for r"],
   ["the same settings of Hugo", { folder: "", digest: "a" }, { generator: { digest: "a" } }, undefined],
-  [
-    "others",
-    { folder: "", digest: "a" },
-    { generator: { digest: "b" } },
-    "site.hugo, site.npm or site.tools was another for r",
-  ],
-  [
-    "unknown ones",
-    { folder: "" },
-    { generator: { digest: "b" } },
-    "site.hugo, site.npm or site.tools was another for r",
-  ],
+  ["others", { folder: "", digest: "a" }, { generator: { digest: "b" } }, another],
+  ["unknown ones", { folder: "" }, { generator: { digest: "b" } }, another],
   ["another site.folder", { folder: "docs" }, {}, "site.folder was docs for r"],
 ])("a release of %s is built anew: %s", (_, from, settings, reason) => {
   expect(movedFrom({ release: "r", from }, settings)).toBe(reason);
