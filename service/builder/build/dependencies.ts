@@ -15,17 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { printable } from "../../printable.ts";
-import {
-  beginningOf,
-  few,
-  ifThere,
-  readText,
-  remove,
-  tooMany,
-  walk,
-  within,
-  writeWhole,
-} from "../files.ts";
+import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, exits, type UnitEnd } from "../settings.ts";
