@@ -37,6 +37,8 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     wanted: join(work, "wanted"),
     fetched: join(work, "fetched"),
     dependencies: join(work, "dependencies"),
+    /** What Git LFS has brought. */
+    lfs: join(work, "lfs"),
     manifests: join(work, "manifests"),
     manifest: (id: string) => join(work, "manifests", `${id}.json`),
     held: join(work, "held"),

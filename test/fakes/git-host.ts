@@ -13,6 +13,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Repository } from "./git-repository.ts";
 import { listening, writeIdentity } from "./https-server.ts";
+import { LfsApi } from "./lfs-api.ts";
 import { StatusApi } from "./status-api.ts";
 import { WebhookApi } from "./webhook-api.ts";
 
@@ -43,6 +44,7 @@ export type GitHost = {
   readonly status: StatusApi;
   /** Its API for webhooks, of every form. A test says what becomes of its deliveries. */
   readonly webhooks: WebhookApi;
+  readonly lfs: LfsApi;
   /** Other files that it serves, by their paths. */
   readonly files: Map<string, Buffer>;
   /** The headers by which clients have logged in to git. */
@@ -76,6 +78,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const faults: Faults = {};
   const logins: string[] = [];
   const files = new Map<string, Buffer>();
+  const lfs = new LfsApi();
   const status = new StatusApi();
   const webhooks = new WebhookApi();
   const repositories = new Map<string, Repository>();
@@ -88,6 +91,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
+    if (lfs.isOwn(request)) return lfs.answer(request, response);
     if (faults.trickles && request.method === "POST") return trickle(response);
     const { pathname } = new URL(request.url ?? "/", "https://localhost");
     const file = files.get(pathname);
@@ -99,7 +103,7 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const { port, open, close } = await listening(folder, answer, addresses, options.port);
 
   return {
-    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, files, logins, status, webhooks },
+    ...{ port, ca: readFileSync(caFile, "utf8"), caFile, folder, faults, files, lfs, logins, status, webhooks },
     goAway: close,
     comeBack: open,
     url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,

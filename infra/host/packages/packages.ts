@@ -12,7 +12,7 @@ export function packagesOf(settings: Settings): string[] {
   return [
     // The guard's perl-base and util-linux are Essential on Debian and Ubuntu, so every host has them.
     ...["iproute2", "nftables", "nginx", "nodejs", "openssl"],
-    ...(sites.length > 0 ? ["ca-certificates", "git"] : []),
+    ...(sites.length > 0 ? ["ca-certificates", "git", "git-lfs"] : []),
     ...new Set(sites.flatMap(generator.packages)),
     ...(toolIds(settings).length > 0 ? ["curl"] : []),
     ...(sites.some(({ repository }) => repositoryOf(repository).ssh) ? ["openssh-client"] : []),

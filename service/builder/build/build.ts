@@ -7,7 +7,7 @@ import { failed, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { statsName } from "./content.ts";
 import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
-import { pointerWarnings } from "./pointers.ts";
+import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
 
 /** Builds `files` into an empty `out`. Returns what the unit printed of the folders. Adds to `warnings`. Throws Setback. */
@@ -19,7 +19,8 @@ export async function build(settings: BuilderSettings, places: Places, files: re
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
   const built = await runUnit(settings, places, "generator");
-  warnings.push(...warningsOf(built.output), ...pointerWarnings(places.clone, files, built.printed, settings));
+  warnings.push(...warningsOf(built.output));
+  rejectPointers(places.clone, files, built.printed, settings);
   const advice = folderAdvice(files, settings.folder);
   const version = versionAdvice(built.output, files);
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits, version) + advice);

@@ -4,6 +4,7 @@ import { few, isUnder, type Tree, tooMany, walk } from "../files.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";
+import { isPointer, pointersLeft } from "./pointers.ts";
 
 /**
  * `former`: the pages of the published release; `content`: those to compare with else; `hint`, `version`: after and before
@@ -18,11 +19,12 @@ export function gate(
   version = "",
 ) {
   const { limits, folders } = settings;
-  const { found, sizes } = lookAt(out);
+  const { found, sizes, pointers } = lookAt(out);
   if (found.links.length > 0)
     throw rejected(`Hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`);
   if (found.others.length > 0)
     throw rejected(`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`);
+  if (pointers.length > 0) throw pointersLeft(pointers);
   const index = found.files.indexOf("index.html");
   if (index < 0)
     throw rejected(
@@ -58,11 +60,19 @@ export function gate(
 
 export const pagesOf = (files: readonly string[]): number => files.filter((path) => /\.html?$/i.test(path)).length;
 
-function lookAt(out: string): { found: Tree; sizes: readonly number[] } {
+/** Bytes that a pointer of Git LFS takes; few other files have that size. */
+const ofPointer = { least: 120, most: 150 } as const;
+
+function lookAt(out: string): { found: Tree; sizes: readonly number[]; pointers: readonly string[] } {
   try {
     const sizes: number[] = [];
-    const found = walk(out, few(), (_, at) => sizes.push(lstatSync(at).size));
-    return { found, sizes };
+    const pointers: string[] = [];
+    const found = walk(out, few(), (path, at) => {
+      const { size } = lstatSync(at);
+      sizes.push(size);
+      if (size >= ofPointer.least && size <= ofPointer.most && isPointer(at)) pointers.push(path);
+    });
+    return { found, sizes, pointers };
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
     if (code === "E2BIG") throw rejected(`Hugo wrote ${tooMany}. Make the site smaller.`);

@@ -1,5 +1,5 @@
 /** Frees the disk before a run, so that a site takes no more than its shares. */
-import { lstatSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { ifThere, remove } from "../files.ts";
 import { makeCache } from "../places.ts";
 import { currentRelease, prune, releases } from "../release/releases.ts";
@@ -7,7 +7,7 @@ import { type BuildContext, discardClone, pruneClone } from "../source/repositor
 import { setAside } from "./build.ts";
 import { measure, needRoom, shares } from "./disk.ts";
 
-/** Removes a large cache, and old releases until two shares are free. Throws Setback on a full disk. */
+/** Removes a large cache and what Git LFS no longer needs, and old releases until two shares are free. Throws Setback on a full disk. */
 export async function makeRoom(context: BuildContext): Promise<void> {
   const { places } = context;
   const { releaseBytes } = context.settings.limits;
@@ -16,6 +16,8 @@ export async function makeRoom(context: BuildContext): Promise<void> {
     setAside(places, places.cache);
     makeCache(places);
   }
+  // A checkout on the disk has the files themselves. Until then each failed run would bring all of them again.
+  if ((await measure(places.lfs)).bytes > (existsSync(places.checkedOut) ? large : releaseBytes)) remove(places.lfs);
   // A build may write anything into it.
   if ((ifThere(() => lstatSync(places.stats))?.blocks ?? 0) * 512 > large) remove(places.stats);
   const isOver = async () =>

@@ -5,10 +5,18 @@ import type { Ended } from "../child.ts";
 import { diskFull } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 
+/** git-lfs names a file, and why it is not there. */
+const lfs = /^Error downloading object: (.+) \(\w+\): Smudge error: (?:.+ \([0-9a-f]{64}\): )?(?:\[\w+\] )?(.+)$/m;
+
 /** The first row that matches counts: rows nearer to the cause come first. Words in braces are replaced. */
 const causes: readonly (readonly [RegExp, string])[] = [
   [/^spawn git ENOENT/, "git is not installed. Run apt-get install git."],
   [/No space left on device|Disk quota exceeded/, diskFull],
+  [/git-lfs: (not found|No such file)/, "git-lfs is not installed. Run apt-get install git-lfs."],
+  [
+    /(smudge|clean) filter '?lfs'? failed/,
+    "Git LFS does not bring {file}: {why}. Push it with git lfs push --all, or correct .lfsconfig.",
+  ],
   [/couldn't find remote ref/, "the repository has no branch {branch}. Push it, or change hooks[].branch."],
   [
     /Host key verification failed|HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/,
@@ -84,7 +92,10 @@ function faultOf(rows: typeof causes, { stderr, late }: Ended, settings: Builder
   const { repository, branch, limits } = settings;
   const host = repositoryOf(repository).host || repository;
   if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
-  const words: Readonly<Record<string, string>> = { host, repository, branch, where };
+  const [file = "a file", why = "it says nothing"] = (lfs.exec(stderr) ?? [])
+    .slice(1)
+    .map((word) => printable(word, 200));
+  const words: Readonly<Record<string, string>> = { host, repository, branch, where, file, why };
   const cause = rows.find(([pattern]) => pattern.test(stderr))?.[1];
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
 }

@@ -32,6 +32,14 @@ const configuration = Object.entries({
   "http.lowSpeedTime": "30",
   // A submodule whose host lacks one commit would fail each fetch, also that of the commit that corrects it.
   "fetch.recurseSubmodules": "false",
+  // Where .gitattributes names Git LFS, its program brings the files. A checkout without one of them fails.
+  "filter.lfs.process": "git-lfs filter-process",
+  "filter.lfs.required": "true",
+  // .gitmodules, .lfsconfig and a server of Git LFS name addresses.
+  "url.https://.insteadOf": "http://",
+  "lfs.transfer.enableHrefRewrite": "true",
+  // The builder itself tries again.
+  "lfs.transfer.maxRetries": "1",
 });
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
@@ -56,7 +64,9 @@ function sshCommand(agent: string, knownHosts: string): string {
 
 export function environment({ settings, path, authorities }: Builder): Readonly<Record<string, string>> {
   const { agent, knownHosts } = settings;
-  const pairs = configuration.map(([key, value], i) => ({
+  // One place for those of the repository and of its submodules, and for each file:// address in .lfsconfig.
+  const all = [...configuration, ["lfs.storage", placesOf(settings).lfs]];
+  const pairs = all.map(([key, value], i) => ({
     [`GIT_CONFIG_KEY_${i}`]: key,
     [`GIT_CONFIG_VALUE_${i}`]: value,
   }));
@@ -71,7 +81,7 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
     // For the reflog git would look up the host's own name.
     GIT_COMMITTER_EMAIL: "builder@localhost",
     GIT_CONFIG_NOSYSTEM: "1",
-    GIT_CONFIG_COUNT: String(configuration.length),
+    GIT_CONFIG_COUNT: String(all.length),
     ...Object.assign({}, ...pairs),
     // No hook and no configuration of the distribution in a clone.
     GIT_TEMPLATE_DIR: "",

@@ -32,8 +32,8 @@ async function makeClone({ places, git, settings }: BuildContext, format?: strin
   renameSync(half, places.clone);
 }
 
-export function discardClone({ checkedOut, clone, history }: Places): void {
-  for (const path of [checkedOut, clone, `${clone}.new`, history]) remove(path);
+export function discardClone({ checkedOut, clone, history, lfs }: Places): void {
+  for (const path of [checkedOut, clone, `${clone}.new`, history, lfs]) remove(path);
 }
 
 /** Removes what a killed git left; temporary packs only with `objects`, since a look at all of them takes time. */
@@ -147,7 +147,8 @@ export async function checkOut(context: BuildContext, commit: string) {
 
 async function checkOutOver(context: BuildContext, commit: string) {
   const { settings, places, git } = context;
-  const read = await git(["read-tree", "--reset", "-u", commit]);
+  // Git LFS has its server at the address of the repository.
+  const read = await git(["-c", `remote.origin.url=${settings.repository}`, "read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) {
     const fault = remoteFault(read, settings);
     throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
@@ -228,10 +229,7 @@ function removeModules(places: Places): void {
 /** What a public git host shows to all it shows over https without a key, which SSH requires. */
 const overHttps = () =>
   Object.values(publicDomains).flatMap((host) =>
-    [`git@${host}:`, `ssh://git@${host}/`, `http://${host}/`].flatMap((from) => [
-      "-c",
-      `url.https://${host}/.insteadOf=${from}`,
-    ]),
+    [`git@${host}:`, `ssh://git@${host}/`].flatMap((from) => ["-c", `url.https://${host}/.insteadOf=${from}`]),
   );
 
 /** git's environment and the egress table limit what the addresses in .gitmodules reach. */

@@ -3,6 +3,7 @@
  * deliveries come from its own address. A lab has one. It runs as the account "git": it refuses to run as root.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -101,6 +102,18 @@ export async function startGitea(trusted: string) {
       const key = { title: "pushgate", key: read("deploy.pub"), read_only: true };
       if (isPrivate) await api("POST", `/repos/${owner}/${repository}/keys`, key);
     },
+    /** Keeps a file, as `git lfs push` does. Returns what the commit has in its place. */
+    async keep(repository: string, file: string): Promise<string> {
+      const oid = createHash("sha256").update(file).digest("hex");
+      const at = `${oid}/${Buffer.byteLength(file)}`;
+      const authorization = `Basic ${btoa(`${owner}:${token}`)}`;
+      const accept = "application/vnd.git-lfs+json";
+      const headers = { accept, authorization, "content-type": "application/octet-stream" };
+      const url = `https://${name}/${owner}/${repository}.git/info/lfs/objects/${at}`;
+      const { status } = await fetch(url, { method: "PUT", headers, body: file });
+      if (status !== 200) throw new Error(`Gitea does not keep the file: ${status}`);
+      return `version https://git-lfs.github.com/spec/v1\noid sha256:${at.replace("/", "\nsize ")}\n`;
+    },
     /** Pushes main as it is; returns its commit. */
     push(repository: string, from: Repository): string {
       const to = `https://${owner}:${token}@${name}/${owner}/${repository}.git`;
@@ -139,6 +152,7 @@ CERT_FILE = ${folder}/own.pem
 KEY_FILE = ${folder}/own.key
 STATIC_ROOT_PATH = ${program}
 START_SSH_SERVER = true
+LFS_START_SERVER = true
 SSH_SERVER_HOST_KEYS = ${folder}/host
 [database]
 DB_TYPE = sqlite3

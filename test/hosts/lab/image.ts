@@ -28,7 +28,7 @@ export type Variant = "bare" | "packages";
 
 /** Packages that a minimal installation needs for ordinary SSH sessions; perl-base is part of every Debian. */
 const base = "ca-certificates dbus iproute2 libpam-systemd openssh-server procps sudo systemd systemd-sysv".split(" ");
-const installed = ["ca-certificates", "curl", "git", "hugo", "nftables", "nginx", "nodejs", "openssl"];
+const installed = ["ca-certificates", "curl", "git", "git-lfs", "hugo", "nftables", "nginx", "nodejs", "openssl"];
 /** Packages that `apt-get install` finds on a host; their dependencies are there too. */
 const offered = [...installed, "prometheus", "rsync"];
 

@@ -111,6 +111,15 @@ test("a push becomes a page, and Gitea shows the build's result on its commit, g
   });
 });
 
+test("files of Git LFS are published, of a public repository and by the deploy key of a private one", async () => {
+  for (const hook of ["site", "docs"] as const) {
+    const pointer = await gitea.keep(hook, `lfs-of-${hook}`);
+    const files = { "layouts/index.html": front("lfs"), "static/lfs.txt": pointer };
+    await published(rebuild.host, push(hook, { ".gitattributes": "*.txt filter=lfs\n", ...files }), { hook });
+    await shows(rebuild, `lfs-of-${hook}`, "/lfs.txt", hook);
+  }
+});
+
 test("trace names another secret, by what Gitea's history shows, and hook --set corrects it", async () => {
   const hooks = "/repos/example/site/hooks";
   const [former] = await gitea.api<{ id: number; config: { url: string } }[]>("GET", hooks);

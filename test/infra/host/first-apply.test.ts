@@ -20,7 +20,7 @@ function lines(settings: Settings, ...had: string[]): string[] | undefined {
 test("on a bare host each layer has a line with packages, accounts, ports or units", () => {
   expect(lines(served)).toEqual([
     "web1: `up` adds these layers:",
-    "  packages            installs what is missing of ca-certificates, git, hugo, iproute2, nftables, nginx, nodejs, openssl",
+    "  packages            installs what is missing of ca-certificates, git, git-lfs, hugo, iproute2, nftables, nginx, nodejs, openssl",
     "  origin-key          makes the origin certificate's private key, which stays on the host",
     "  origin-certificate  installs the origin certificate for hooks.example.org",
     "  secrets             encrypts the secrets of site, docs with the host's key",

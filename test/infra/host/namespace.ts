@@ -12,6 +12,7 @@ const packageOf = {
   bwrap: "bubblewrap",
   dash: "dash",
   git: "git",
+  "git-lfs": "git-lfs",
   hugo: "hugo",
   ip: "iproute2",
   nft: "nftables",

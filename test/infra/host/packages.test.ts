@@ -77,13 +77,17 @@ test("the next apply finishes an install that was killed halfway: the new nginx.
 const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));
 test.each<[string, Settings, string[]]>([
   ["without a site", example, []],
-  ["of a site over https", serving(example), ["ca-certificates", "git", "hugo"]],
+  ["of a site over https", serving(example), ["ca-certificates", "git", "git-lfs", "hugo"]],
   [
     "of a site with a Hugo of its own",
     serving(example, { tools: { hugo: release("0.152.2") } }),
-    ["ca-certificates", "curl", "git"],
+    ["ca-certificates", "curl", "git", "git-lfs"],
   ],
-  ["of a site over SSH", { ...served, hooks: overSsh }, ["ca-certificates", "git", "hugo", "openssh-client"]],
+  [
+    "of a site over SSH",
+    { ...served, hooks: overSsh },
+    ["ca-certificates", "git", "git-lfs", "hugo", "openssh-client"],
+  ],
 ])("the packages %s are those that run there, sorted", (_, settings, more) => {
   const names = [...all, ...more].sort();
   const { script, facts } = packagesLayer(settings);

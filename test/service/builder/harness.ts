@@ -22,7 +22,7 @@ import { startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
 /** Why no site can be built here, and what to do; undefined if one can. */
-export const cannotBuild = missing("git", "hugo", "openssl");
+export const cannotBuild = missing("git", "git-lfs", "hugo", "openssl");
 
 export type Bench = Awaited<ReturnType<typeof benchIn>>;
 
@@ -46,7 +46,7 @@ export function gitAfter(script: string, folder: string, path: string): string {
 export function withCommand(site: Bench, command: string, ended: Partial<Ended> = {}): BuildContext {
   const context = contextOf(site);
   const end = { code: 128, stdout: "", stderr: "", cut: false, late: false, ...ended };
-  return { ...context, git: async (args, ...more) => (args[0] === command ? end : context.git(args, ...more)) };
+  return { ...context, git: async (args, ...more) => (args.includes(command) ? end : context.git(args, ...more)) };
 }
 
 export const refsOf = ({ places }: Pick<Bench, "places">): string[] =>

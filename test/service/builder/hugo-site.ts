@@ -16,7 +16,8 @@ title = "Site"
 disableKinds = ["taxonomy", "term", "RSS", "sitemap"]
 `;
 
-/** What git has in place of a file that Git LFS keeps. */
+/** What git has in place of a file that Git LFS keeps, and the text that has its program bring it. */
+export const attributes = { ".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n" };
 export const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"a".repeat(64)}\nsize 9\n`;
 
 /** The repository's files at a revision, to be pushed onto the one before. */

@@ -14,7 +14,7 @@ test("the names in a site's folder are those of every version", () => {
   });
   expect(Object.values(names).join(" ").replaceAll("/s/work/", "")).toBe(
     "/spool /requests /root /s /s/current /s/releases /s/status.json /s/work taken parked clone out cache cache/pages.csv " +
-      "stats.json history wanted fetched dependencies manifests held paused reported checked-out made-anew",
+      "stats.json history wanted fetched dependencies lfs manifests held paused reported checked-out made-anew",
   );
   expect([release("000002-a"), manifest("000002-a")]).toEqual([
     "/s/releases/000002-a",

@@ -5,8 +5,17 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { tooMany } from "../../../../service/builder/files.ts";
 import { folder as extra, onFolder } from "../../own-folder.ts";
-import { type Bench, cannotBuild, closeGitHost, gitAfter, published, runWithout, type Without } from "../harness.ts";
-import { says, siteFiles } from "../hugo-site.ts";
+import {
+  type Bench,
+  cannotBuild,
+  closeGitHost,
+  gitAfter,
+  gitHost,
+  published,
+  runWithout,
+  type Without,
+} from "../harness.ts";
+import { attributes, says, siteFiles } from "../hugo-site.ts";
 import { leaveManifests } from "../largest.ts";
 
 const MiB = 1 << 20;
@@ -61,6 +70,18 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
   expect(open.last.reason).toMatch(/^the site takes 57\.\d MiB on the disk/);
   rmSync(hostile);
   expect((await site.work()).last.result).toBe("published");
+});
+
+test("a file of Git LFS that is larger than the site's share is left, and keeps no push from its page", async () => {
+  site = await published(1, { limit });
+  const pointer = (await gitHost()).lfs.pointerTo(Buffer.alloc(200 * MiB));
+  site.push({ ...attributes, "static/a.png": pointer });
+  expect((await site.work()).last.reason).toMatch(/^the site wrote more than it may: /);
+  for (const revision of [2, 3]) {
+    site.push({ ...siteFiles(revision), "static/a.png": null });
+    expect((await site.work()).last.result).toBe("published");
+  }
+  expect(used(site.places.site)).toBeLessThan(2 * MiB);
 });
 
 test("five releases of many long paths keep no builder from starting in its memory, and did without a bound", async () => {

@@ -9,6 +9,7 @@ import { tooMany } from "../../../../service/builder/files.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { onFolder, folder as out } from "../../own-folder.ts";
 import { fill } from "../harness.ts";
+import { pointer } from "../hugo-site.ts";
 
 onFolder();
 const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, path), text);
@@ -57,6 +58,7 @@ test.each<[string, () => unknown, string | RegExp]>([
     () => writeFileSync(Buffer.concat([Buffer.from(`${out}/x`), Buffer.from([0xff])]), ""),
     /^Hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/,
   ],
+  ["a pointer of Git LFS", () => write("a.pdf", pointer), "these files are pointers of Git LFS: a.pdf. Name them in"],
   [
     "a file that nginx would not serve",
     () => {

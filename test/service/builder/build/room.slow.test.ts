@@ -1,5 +1,5 @@
 /** Which former releases go where a site has no room for them. */
-import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
@@ -38,6 +38,24 @@ test("a clone above a release that cannot be pruned goes, and one within it stay
   expect(existsSync(places.clone)).toBe(true);
   await roomFor(bytes - 4, broken);
   expect(existsSync(places.clone)).toBe(false);
+});
+
+test("what Git LFS brought goes above a quarter of a release, where the checkout is complete", async () => {
+  const { lfs, checkedOut } = site.places;
+  mkdirSync(lfs);
+  writeFileSync(join(lfs, "object"), Buffer.alloc(256 << 10));
+  const { bytes } = await measure(lfs);
+  const stays = async (releaseBytes: number) => {
+    await roomFor(releaseBytes);
+    return existsSync(lfs);
+  };
+  expect(await stays(4 * bytes)).toBe(true);
+  rmSync(checkedOut);
+  expect([await stays(4 * bytes - 4), await stays(bytes - 4)]).toEqual([true, false]);
+  mkdirSync(lfs);
+  writeFileSync(join(lfs, "object"), Buffer.alloc(256 << 10));
+  writeFileSync(checkedOut, "");
+  expect(await stays(4 * bytes - 4)).toBe(false);
 });
 
 test("a cache above a quarter of a release goes, and Hugo's account may write to the next one", async () => {

@@ -31,7 +31,7 @@ async function calls(site: Bench, ...args: readonly string[]): Promise<string[]>
   const passing = /^(chmod|mkdir) |^unlink \S+\.new$| site\/work\/(out|former-\S+)(\/|$| )/;
   const lines = text.split("\n").filter((line) => !passing.test(line));
   const short = lines.map((line) =>
-    line.replace(/^(git (?!init )\S+) .*/, "$1").replace(/ (site\/releases\/ID)\/.*/, " $1"),
+    line.replace(/^git (?:-c \S+ )?(?!init )(\S+) .*/, "git $1").replace(/ (site\/releases\/ID)\/.*/, " $1"),
   );
   // A release's files are one line.
   return short.filter(
@@ -72,7 +72,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
   first.deliver();
   expect(await calls(first)).toEqual([
     ...taken("delivery-1"),
-    ...["unlink site/work/checked-out", "unlink site/work/clone", noHistory],
+    ...["unlink site/work/checked-out", "unlink site/work/clone", noHistory, "unlink site/work/lfs"],
     ...["git init --quiet site/work/clone.new", "rename site/work/clone.new site/work/clone"],
     // There is no release to compare the commit with.
     ...["git fetch", "git ls-tree"],

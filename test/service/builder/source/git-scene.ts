@@ -27,6 +27,7 @@ export function onHostileHost(): void {
   });
   afterEach(() => {
     for (const fault of ["status", "redirect", "trickles"] as const) delete host?.faults[fault];
+    if (host) Object.assign(host.lfs, { href: undefined, trickles: false });
   });
   afterAll(async () => {
     site?.remove();

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
-import { siteFiles } from "../hugo-site.ts";
+import { attributes, siteFiles } from "../hugo-site.ts";
 import { type Changes, gitWith } from "./git-lines.ts";
 import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
 
@@ -29,6 +29,17 @@ test("a fetch that gets 20 bytes a second is ended, and would last for its whole
   ]);
   expect(ended).toContain("Operation too slow");
   expect(others).toEqual(["late", "late"]);
+});
+
+test("a server of Git LFS that sends 20 bytes a second is left at the time limit, one that fails after another try", async () => {
+  const pointer = host.lfs.pointerTo("a picture");
+  site.repository.push({ ...attributes, "static/a.png": pointer });
+  host.lfs.href = "https://localhost:1/";
+  expect(await checkedOut(git())).toMatch(/^Git LFS does not bring .* connection refused/);
+  expect(await checkedOut(git({ "lfs.transfer.maxRetries": undefined }, 4))).toContain("took longer than");
+  host.lfs.href = undefined;
+  host.lfs.trickles = true;
+  expect(await checkedOut(git({}, 2))).toContain("took longer than");
 });
 
 describe("a clone", () => {

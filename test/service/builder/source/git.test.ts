@@ -3,16 +3,19 @@
  * of git.ts has an attack here that gets further without it; a line that has none is no protection.
  */
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { readText } from "../../../../service/builder/files.ts";
 import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
 import { discardClone } from "../../../../service/builder/source/repository.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
+import { attributes } from "../hugo-site.ts";
 import { type Changes, gitWith, linesOf } from "./git-lines.ts";
 import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
 
@@ -122,20 +125,26 @@ test("git gets no variable of the builder's own environment, and would without t
   }
 });
 
+/** A server without encryption, at each address of this host. Returns its port. */
+async function plainServer(answer: (response: ServerResponse, request: IncomingMessage) => void): Promise<number> {
+  const server = createServer((request, response) => answer(response, request));
+  onTestFinished(() => void server.close());
+  await once(server.listen(0), "listening");
+  return (server.address() as AddressInfo).port;
+}
+
 describe("a hostile remote", () => {
   test("a redirect to http is not followed, and would be without the line", async () => {
-    const reached: string[] = [];
-    const server = createServer((request, response) => {
-      reached.push(request.url!);
+    let reached = false;
+    const port = await plainServer((response) => {
+      reached = true;
       response.writeHead(404).end();
     });
-    onTestFinished(() => void server.close());
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    host.faults.redirect = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    host.faults.redirect = `http://127.0.0.1:${port}`;
     expect(await checkedOut(git())).toMatch(/Protocol "http" (not supported|disabled)/);
-    expect(reached).toEqual([]);
+    expect(reached).toBe(false);
     await checkedOut(git({ GIT_ALLOW_PROTOCOL: undefined }));
-    expect(reached).not.toEqual([]);
+    expect(reached).toBe(true);
   });
 
   test("the host's authorities are trusted, or those that the builder names in their place; without the line both", async () => {
@@ -147,6 +156,84 @@ describe("a hostile remote", () => {
     expect(await checkedOut(gitWith(ofHost))).toBeUndefined();
     expect(await checkedOut(gitWith(ofAnother))).toMatch(/certificate .* is not trusted/);
     expect(await checkedOut(gitWith(ofAnother, { GIT_SSL_CAPATH: undefined }))).toBeUndefined();
+  });
+});
+
+describe("Git LFS", () => {
+  const text = "a picture";
+  const oid = createHash("sha256").update(text).digest("hex");
+  const serves = (bytes: string) => {
+    host.lfs.objects.set(oid, Buffer.from(bytes));
+    return {};
+  };
+  const found = () => readText(join(site.places.clone, "static/a.png"));
+
+  test.each<[string, () => Promise<Files> | Files, RegExp, Changes, RegExp]>([
+    ["has other bytes", () => serves("A PICTURE"), /expected OID/, { "filter.lfs.required": undefined }, /^$/],
+    ["has more bytes", () => serves(`${text}s`), /expected OID/, { "filter.lfs.required": undefined }, /^$/],
+    [
+      "names an address without encryption",
+      async () => {
+        host.lfs.href = `http://127.0.0.1:${await plainServer((response) => response.end(text))}`;
+        return {};
+      },
+      /server gave HTTP response to HTTPS client/,
+      { "lfs.transfer.enableHrefRewrite": undefined },
+      /^a picture$/,
+    ],
+    [
+      "has an address without encryption",
+      async () => {
+        host.lfs.href = new URL(`/objects/${oid}`, host.url("x")).href;
+        const port = await plainServer((response, request) => host.lfs.answer(request, response));
+        return { ".lfsconfig": `[lfs]\n\turl = http://127.0.0.1:${port}/info/lfs\n` };
+      },
+      /server gave HTTP response to HTTPS client/,
+      { "url.https://.insteadOf": undefined },
+      /^a picture$/,
+    ],
+    [
+      "is a folder of the host",
+      () => {
+        const { folder } = host.repository("kept");
+        hostile.write(
+          `${relative(hostile.at(""), folder)}/lfs/objects/${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`,
+          text,
+        );
+        return { ".lfsconfig": `[lfs]\n\turl = file://${folder}\n` };
+      },
+      /remote missing object/,
+      { "lfs.storage": undefined },
+      /^a picture$/,
+    ],
+  ])("a server that %s brings nothing, and would without a line", async (_, prepare, reason, without, brought) => {
+    const pointer = host.lfs.pointerTo(text);
+    site.repository.push({ ...attributes, ".lfsconfig": "", "static/a.png": pointer, ...(await prepare()) });
+    expect(await checkedOut(git())).toMatch(reason);
+    expect(found()).toBeUndefined();
+    await checkedOut(git(without));
+    expect(found()).toMatch(brought);
+  });
+
+  test("no configuration of a commit has it run a program, and one of the clone would without the line", async () => {
+    const program = (name: string) => `"${hostile.mark(name)}; git-lfs filter-process"`;
+    const filter = `[filter "lfs"]\n\tprocess = ${program("filter")}\n`;
+    const agent = `[lfs]\n\tstandaloneTransferAgent = own\n[lfs "customtransfer.own"]\n\tpath = ${program("agent")}\n`;
+    const extension = `[lfs "extension.own"]\n\tsmudge = ${program("extension")}\n\tpriority = 0\n`;
+    const pushed = (file: string, lfsconfig: string, named = "oid") => {
+      const pointer = host.lfs.pointerTo(file).replace("oid", named);
+      site.repository.push({ ...attributes, ".lfsconfig": lfsconfig, "static/a.png": pointer });
+    };
+    pushed("one", agent + filter);
+    expect([await checkedOut(git()), found(), hostile.marks()]).toEqual([undefined, "one", []]);
+    pushed("two", extension, `ext-0-own sha256:${oid}\noid`);
+    expect([await checkedOut(git()), hostile.marks()]).toEqual([expect.stringMatching(/^Git LFS does not bring/), []]);
+    pushed("three", "");
+    appendFileSync(join(site.places.clone, ".git/config"), filter);
+    expect([await checkedOut(git()), found(), hostile.marks()]).toEqual([undefined, "three", []]);
+    pushed("four", "");
+    await checkedOut(git({ "filter.lfs.process": undefined }));
+    expect(hostile.marks()).toEqual(["filter"]);
   });
 });
 

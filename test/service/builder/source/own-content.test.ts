@@ -6,7 +6,7 @@ import { mounted, movedFrom, pagesListed } from "../../../../service/builder/bui
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
 import { bench, cannotBuild, closeGitHost } from "../harness.ts";
-import { inDocs, pointer, siteFiles } from "../hugo-site.ts";
+import { attributes, inDocs, pointer, siteFiles } from "../hugo-site.ts";
 
 type From = Parameters<typeof movedFrom>[0]["from"];
 type Given = Parameters<typeof movedFrom>[1];
@@ -81,10 +81,12 @@ test("a site in a folder is built from its content of every language, and a push
   const mounts = "[[module.mounts]]\nsource = '../shared'\ntarget = 'data'\n";
   const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}`;
   const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
-  const lfs = { ".gitattributes": "*.png filter=lfs\n", "media/a.png": pointer, "static/unused.png": pointer };
-  expect((await pushed({ ...inDocs({ ...siteFiles(1), ...files, ...lfs }), "shared/b.json": "{}" })).warnings).toEqual([
-    expect.stringContaining(" its pointers: docs/media/a.png. "),
-  ]);
+  const excluded = "[lfs]\n\tfetchexclude = *.png\n";
+  const lfs = { ...attributes, ".lfsconfig": excluded, "docs/media/a.png": pointer, "docs/static/unused.png": pointer };
+  expect(await pushed({ ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...lfs })).toMatchObject({
+    ...{ result: "rejected", reason: expect.stringContaining("pointers of Git LFS: docs/media/a.png. ") },
+  });
+  expect(await pushed({ "docs/media/a.png": null })).toMatchObject({ result: "published", warnings: [] });
   // In its unit Hugo cannot write there, and would print nothing.
   expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
   expect(site.page()).toContain("/post/a/");

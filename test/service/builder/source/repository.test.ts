@@ -9,7 +9,7 @@ import { publicDomains } from "../../../../service/git-hosts/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { type Bench, contextOf, gitHost, runWithout } from "../harness.ts";
-import { pointer, says, siteFiles } from "../hugo-site.ts";
+import { attributes, pointer, says, siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
 onCopies(1);
@@ -96,20 +96,32 @@ test("a repository with SHA-256 ids is published in place of one with SHA-1 ids,
   expect((await site.work()).last).toMatchObject({ result: "published", commit: site.repository.head(), warnings: [] });
 });
 
-test("a pointer of Git LFS is named where Hugo reads it, until a release has the file itself", async () => {
+test("the files of Git LFS are fetched once, also those of a submodule, and one that its server lacks fails by its name", async () => {
+  const { lfs, ...host } = await gitHost();
   const work = async (files: Files) => {
     site.push(files);
-    return site.work();
+    return (await site.work()).last;
   };
-  const attributes = { "static/.gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n" };
-  const others = { "static/b.png": "PNG", "static/c.txt": `x${pointer}`, "design/d.png": pointer };
-  const warnings = [
-    "Git LFS is not fetched, and these files are its pointers: static/a.png. Commit the files themselves.",
-  ];
-  const found = await work({ ...attributes, ...others, "static/a.png": pointer });
-  expect(found).toMatchObject({ deployed: { warnings }, last: { warnings } });
-  expect(await work({ "README.md": "" })).toMatchObject({ deployed: { warnings }, last: { warnings: [] } });
-  expect(await work({ "static/a.png": "PNG" })).toMatchObject({ deployed: { warnings: [] } });
+  const theme = { ...attributes, "static/t.png": lfs.pointerTo("of the theme") };
+  const using = {
+    ".gitmodules": `[submodule "t"]\n\tpath = themes/t\n\turl = ${host.url("with-lfs")}\n`,
+    "themes/t": { submodule: host.repository("with-lfs").push(theme) },
+    "hugo.toml": `${siteFiles(1)["hugo.toml"] as string}theme = "t"\n`,
+  };
+  const own = { ...attributes, "static/a.png": lfs.pointerTo("of the site"), "static/b.txt": `x${pointer}` };
+  expect(await work({ ...using, ...own })).toMatchObject({ result: "published", warnings: [] });
+  expect([site.page("a.png"), site.page("t.png")]).toEqual(["of the site", "of the theme"]);
+  lfs.objects.clear();
+  expect(await work({ "static/b.txt": "b" })).toMatchObject({ result: "published" });
+  const reason = /^Git LFS does not bring static\/c\.png: Object does not exist.* git lfs push --all/;
+  expect(await work({ "static/c.png": pointer })).toMatchObject({
+    result: "failed",
+    reason: expect.stringMatching(reason),
+  });
+  expect(site.page("a.png")).toBe("of the site");
+  lfs.pointerTo("c");
+  // The failed run removed the checkout, and what was fetched before is there.
+  expect(await work({ "static/c.png": lfs.pointerTo("c") })).toMatchObject({ result: "published" });
 });
 
 describe("submodules", () => {
@@ -164,7 +176,6 @@ describe("submodules", () => {
   test.each([
     ["git@", ":", {}],
     ["ssh://git@", "/", {}],
-    ["http://", "/", {}],
     ["git@", ":", { agent: "/dev/null", knownHosts: "/dev/null" }],
   ])(
     "an address of a public git host that begins with %s is read over https where no key opens it",

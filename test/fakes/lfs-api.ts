@@ -1,0 +1,44 @@
+/** A server of Git LFS, as git hosts have one: the batch API of each repository, and the objects. */
+import { createHash } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+const type = "application/vnd.git-lfs+json";
+
+export class LfsApi {
+  readonly objects = new Map<string, Buffer>();
+  /** Paths that were requested. */
+  readonly requests: string[] = [];
+  /** In place of the address of an object. */
+  href: string | undefined;
+  /** An object gets a byte each 50 ms, without end. */
+  trickles = false;
+
+  /** Keeps the file. Returns what git has in its place. */
+  pointerTo(file: string | Buffer): string {
+    const bytes = Buffer.from(file as string);
+    const oid = createHash("sha256").update(bytes).digest("hex");
+    this.objects.set(oid, bytes);
+    return `version https://git-lfs.github.com/spec/v1\noid sha256:${oid}\nsize ${bytes.length}\n`;
+  }
+
+  isOwn = ({ url = "" }: IncomingMessage): boolean => /\/info\/lfs\/objects\/batch$|^\/objects\//.test(url);
+
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { url = "", headers } = request;
+    this.requests.push(url);
+    if (url.startsWith("/objects/")) {
+      if (!this.trickles) return void response.end(this.objects.get(url.split("/")[2]!));
+      const timer = setInterval(() => response.write("x"), 50);
+      return void response.on("close", () => clearInterval(timer));
+    }
+    let text = "";
+    for await (const part of request) text += part;
+    const { objects } = JSON.parse(text) as { objects: { oid: string; size: number }[] };
+    const found = objects.map((object) =>
+      this.objects.has(object.oid)
+        ? { ...object, actions: { download: { href: this.href ?? `https://${headers.host}/objects/${object.oid}` } } }
+        : { ...object, error: { code: 404, message: "Object does not exist" } },
+    );
+    response.writeHead(200, { "content-type": type }).end(JSON.stringify({ transfer: "basic", objects: found }));
+  }
+}
