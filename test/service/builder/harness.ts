@@ -18,7 +18,7 @@ import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Files as PushedFiles } from "../../fakes/git-repository.ts";
 import { missing } from "../../infra/host/namespace.ts";
 import { anywhere, bundled } from "../bundles.ts";
-import { startFakeHugo } from "./build/fake-hugo.ts";
+import { type Chosen, startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
 /** Why no site can be built here, and what to do; undefined if one can. */
@@ -176,6 +176,7 @@ const nextName = () => {
 type Own = Partial<BuilderSettings> & {
   /** The program in place of Hugo. */
   readonly hugo?: string;
+  readonly chosen?: Chosen;
   /** The repository has the content; there is no folder outside it. */
   readonly ownContent?: boolean;
 };
@@ -239,6 +240,7 @@ async function benchIn(
   name: string,
   {
     hugo,
+    chosen,
     ownContent,
     ...own
   }: Own & Pick<BuilderSettings, "paths" | "folders" | "assets" | "submodules" | "reconcileMinutes" | "limits">,
@@ -258,7 +260,7 @@ async function benchIn(
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
-  const fake = own.generator === undefined ? await startFakeHugo(settings, hugo) : undefined;
+  const fake = own.generator === undefined ? await startFakeHugo(settings, hugo, chosen) : undefined;
   const journal: RunLine[] = [];
   const repository = host.repository(name);
   let delivery = 0;

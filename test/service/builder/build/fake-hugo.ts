@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { SiteHook } from "../../../../infra/config/derived.ts";
 import { buildArguments, environment, fillCache, look } from "../../../../infra/host/builder/hugo.ts";
 import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
@@ -15,19 +16,25 @@ import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 
 export const gitconfig = fileURLToPath(new URL("../../../../infra/host/builder/gitconfig", import.meta.url));
 
+/** What the unit has from `site.hugo` and `site.tools`, and the folders of its programs. */
+export type Chosen = Partial<SiteHook["site"]["hugo"] & Pick<SiteHook["site"], "tools">> & {
+  readonly programs?: readonly string[];
+};
+
 /** `path`: the program in place of Hugo. */
-export async function startFakeHugo(settings: BuilderSettings, path = "hugo"): Promise<Server> {
+export async function startFakeHugo(settings: BuilderSettings, path = "hugo", chosen: Chosen = {}): Promise<Server> {
   const { clone, out, cache, work, pages, history } = placesOf(settings);
   const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
-  const args = buildArguments({ source, content, destination: out, cache });
-  const variables = environment({ content, destination: out, cache }, { hugo: { exec: [], http: [] }, tools: {} });
+  const { programs: more = [], arguments: flags = [], tools = {}, ...hugo } = { exec: [], http: [], ...chosen };
+  const args = buildArguments({ source, content, destination: out, cache }, flags);
+  const variables = environment({ content, destination: out, cache }, { hugo, tools });
   // In the unit the history lies over the clone's own .git. Hugo passes no GIT_ variables on.
   const programs = `${generator.socket}.programs`;
   const inUnit = `GIT_DIR=${history}/.git GIT_WORK_TREE=${clone} GIT_CONFIG_SYSTEM=${gitconfig}`;
   mkdirSync(programs, { recursive: true });
   writeFileSync(join(programs, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${inUnit} exec git "$@"\n`, { mode: 0o755 });
-  const env = { PATH: `${programs}:${process.env.PATH ?? ""}`, HOME: "/nonexistent", ...variables };
+  const env = { ...variables, PATH: [programs, ...more, process.env.PATH].join(":"), HOME: "/nonexistent" };
   const looked = (words: string) => spawnSync(path, words.split(" "), { cwd: source, env, encoding: "utf8" });
   let busy = false;
   let builds = 0;

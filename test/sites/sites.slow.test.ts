@@ -1,0 +1,46 @@
+/** Each site is pushed to a git host and built by the builder, with real git, git-lfs, Hugo and its programs. */
+import { join } from "node:path";
+import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { publicDomains } from "../../service/git-hosts/repository.ts";
+import { noArchives, releaseFolder } from "../hosts/lab/release-archives.ts";
+import { bench, cannotBuild, closeGitHost, gitHost } from "../service/builder/harness.ts";
+import { sites } from "./sites.ts";
+
+beforeEach(({ skip }) => {
+  for (const reason of [cannotBuild, noArchives]) skip(reason !== undefined, reason);
+});
+afterAll(async () => {
+  Reflect.deleteProperty(publicDomains, "test");
+  await closeGitHost();
+});
+
+const programs = { sass: ["sass-1.89.2", "dart-sass"] } as const;
+
+test.each(Object.entries(sites))("a site with %s is built", async (way, [hugo, given, shows, terms = {}]) => {
+  const { settings, format, outside = false, needs = [], chosen } = terms;
+  const host = await gitHost();
+  Object.assign(publicDomains, { test: `localhost:${host.port}` });
+  const name = way.replace(/\W+/g, "-");
+  const files = typeof given === "function" ? given(host) : given;
+  const configuration = join(settings?.folder ?? "", "hugo.toml");
+  const addressed = `baseURL = "https://www.example.org/"\n${files[configuration] ?? ""}`;
+  host.repository(name, format).push({ ...files, [configuration]: addressed });
+  const site = await bench({
+    ...settings,
+    ...{ pages: 1, ownContent: !outside },
+    ...(hugo !== "distribution" && { hugo: join(releaseFolder(`hugo-${hugo}`), "hugo") }),
+    chosen: {
+      ...chosen,
+      programs: needs.map((tool) => join(releaseFolder(programs[tool][0]), programs[tool][1])),
+      tools: Object.fromEntries(needs.map((tool) => [tool, { version: "1.0.0", amd64: "", arm64: "" }])),
+    },
+  });
+  onTestFinished(site.remove);
+  site.deliver();
+  const { last } = await site.work({
+    ...site.builder,
+    settings: { ...site.builder.settings, repository: host.url(name) },
+  });
+  expect(last, last.reason).toMatchObject({ result: "published" });
+  for (const [path, text] of Object.entries(shows)) expect(site.page(path)).toMatch(text);
+});

@@ -1,0 +1,261 @@
+/** Small sites, one for each way in which sites of Hugo differ. */
+import type { BuilderSettings } from "../../service/builder/settings.ts";
+import type { GitHost } from "../fakes/git-host.ts";
+import type { Files } from "../fakes/git-repository.ts";
+import type { Chosen } from "../service/builder/build/fake-hugo.ts";
+
+/** Of Hugo; `distribution` is Debian's, 0.111 or 0.131. */
+type Release = "distribution" | "0.148.2" | "0.152.2" | "0.168.0";
+
+type Terms = {
+  readonly settings?: Partial<BuilderSettings>;
+  readonly chosen?: Chosen;
+  /** Of `site.tools`. */
+  readonly needs?: readonly "sass"[];
+  readonly format?: "sha256";
+  /** The content is a folder of the host, with a page. */
+  readonly outside?: true;
+};
+
+export type Site = readonly [
+  hugo: Release,
+  /** Those of the repository. Hugo's configuration gets the address. */
+  files: Files | ((host: GitHost) => Files),
+  /** Parts of pages, by their paths. */
+  shows: Readonly<Record<string, string | RegExp>>,
+  terms?: Terms,
+];
+
+const toml = (text: string): Files => ({ "hugo.toml": `${text}\n` });
+const theme = toml('theme = "t"');
+const home = (template: string): Files => ({ "layouts/index.html": template });
+const page = (title: string, more = "", text = "Text"): string => `---\ntitle: ${title}\n${more}---\n${text}\n`;
+const list = home("{{ range site.RegularPages }}{{ .Title }} {{ end }}");
+const single = (template: string, text = "Text"): Files => ({
+  ...home("home"),
+  ...{ "layouts/_default/single.html": template, "content/a.md": page("A", "", text) },
+});
+const within = (folder: string, files: Files): Files =>
+  Object.fromEntries(Object.entries(files).map(([path, entry]) => [`${folder}/${path}`, entry]));
+
+const submodule = (commit: string, url: string): Files => ({
+  ...theme,
+  ".gitmodules": `[submodule "t"]\n\tpath = themes/t\n\turl = ${url}\n`,
+  "themes/t": { submodule: commit },
+});
+const lfs = { ".gitattributes": "*.txt filter=lfs\n" };
+
+const style = (filter: string): Files => ({
+  ...home(`<style>{{ (resources.Get "a.scss" | ${filter}).Content | safeCSS }}</style>`),
+  "assets/a.scss": "$w: 3px; a { width: 2 * $w }",
+});
+const dartSass = style('css.Sass (dict "transpiler" "dartsass")');
+const compiled = "resources/_gen/assets/a.scss_146b2bd6e301dfe8b77c2cdd5f53cb21";
+
+const imports = (name: string) => `[[module.imports]]\npath = "example.org/${name}"\n`;
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+const formerLayouts: Files = {
+  "layouts/_default/baseof.html": "<main>{{ block `main` . }}{{ end }}</main>",
+  "layouts/_default/single.html": "{{ define `main` }}{{ .Content }}{{ end }}",
+  "layouts/index.html": "{{ define `main` }}{{ partial `a.html` . }}{{ end }}",
+  ...{ "layouts/partials/a.html": "a partial", "layouts/shortcodes/s.html": "a shortcode" },
+  "content/a.md": page("A", "", "{{< s >}}"),
+};
+const newLayouts: Files = {
+  "layouts/baseof.html": "<main>{{ block `main` . }}{{ end }}</main>",
+  "layouts/page.html": "{{ define `main` }}{{ .Content }}{{ end }}",
+  "layouts/home.html": "{{ define `main` }}{{ partial `a.html` . }}{{ end }}",
+  ...{ "layouts/_partials/a.html": "a partial", "layouts/_shortcodes/s.html": "a shortcode" },
+  "content/a.md": page("A", "", "{{< s >}}"),
+};
+const ofLayouts = { "index.html": "<main>a partial</main>", "a/index.html": "a shortcode" };
+
+export const sites: Readonly<Record<string, Site>> = {
+  "a folder": [
+    "0.148.2",
+    within("docs", home("in docs")),
+    { "index.html": "in docs" },
+    { settings: { folder: "docs" } },
+  ],
+  "a folder of a workspace, with what lies beside it": [
+    "0.152.2",
+    {
+      "apps/site/hugo.toml":
+        'themesDir = "../../themes"\ntheme = "t"\n[[module.mounts]]\nsource = "../../shared"\ntarget = "assets/shared"\n',
+      "themes/t/layouts/index.html": '{{ (resources.Get "shared/a.txt").Content }} by a theme beside it',
+      "shared/a.txt": "shared",
+    },
+    { "index.html": "shared by a theme beside it" },
+    { settings: { folder: "apps/site" } },
+  ],
+  "a theme as a submodule": [
+    "distribution",
+    (host) => submodule(host.repository("theme").push(home("of another repository")), host.url("theme")),
+    { "index.html": "of another repository" },
+  ],
+  "a theme as a submodule, by a public git host's SSH address": [
+    "0.168.0",
+    (host) => submodule(host.repository("ssh").push(home("over SSH")), `ssh://git@localhost:${host.port}/ssh.git`),
+    { "index.html": "over SSH" },
+  ],
+  "files of Git LFS": [
+    "distribution",
+    (host) => ({ ...lfs, ...home("home"), "static/a.txt": host.lfs.pointerTo("kept by Git LFS") }),
+    { "a.txt": "kept by Git LFS" },
+  ],
+  "a submodule with files of Git LFS": [
+    "0.152.2",
+    (host) => {
+      const files = { ...lfs, ...home("home"), "static/a.txt": host.lfs.pointerTo("of the theme") };
+      return submodule(host.repository("lfs").push(files), host.url("lfs"));
+    },
+    { "a.txt": "of the theme" },
+  ],
+  enableGitInfo: [
+    "0.148.2",
+    { ...toml("enableGitInfo = true"), ...single("{{ .GitInfo.Subject }} by {{ .GitInfo.AuthorName }}") },
+    { "a/index.html": "a change by A Writer" },
+  ],
+  "a committed resources/_gen": [
+    "0.152.2",
+    {
+      ...{ ...dartSass, [`${compiled}.content`]: "a { width: 6px }" },
+      [`${compiled}.json`]: '{"Target":"/a.css","MediaType":"text/css","Data":{}}',
+    },
+    { "index.html": "a{width:6px}" },
+  ],
+  "Dart Sass": ["0.148.2", dartSass, { "index.html": "a{width:6px}" }, { needs: ["sass"] }],
+  "Hugo's own Sass": ["distribution", style("toCSS"), { "index.html": "a{width:6px}" }],
+  "a committed _vendor": [
+    "distribution",
+    {
+      ...toml(imports("theme")),
+      "go.mod": "module example.org/site\n\ngo 1.20\n\nrequire example.org/theme v1.2.3 // indirect\n",
+      "_vendor/modules.txt": "# example.org/theme v1.2.3\n",
+      "_vendor/example.org/theme/layouts/index.html": "vendored",
+    },
+    { "index.html": "vendored" },
+  ],
+  "folders of other names": [
+    "0.148.2",
+    {
+      ...toml('layoutDir = "l"\nassetDir = "a"\ndataDir = "d"\ni18nDir = "i"\nstaticDir = ["s", "s2"]'),
+      "l/index.html": '{{ (resources.Get "x.txt").Content }} {{ site.Data.x.y }} {{ T "word" }}',
+      ...{ "a/x.txt": "asset", "d/x.toml": 'y = "datum"\n', "i/en.toml": 'word = "word"\n', "s2/z.txt": "static" },
+    },
+    { "index.html": "asset datum word", "z.txt": "static" },
+  ],
+  mounts: [
+    "0.168.0",
+    {
+      ...toml(
+        '[module]\nmounts = [{ source = "docs", target = "content/b" }, { source = "content", target = "content" }]',
+      ),
+      ...{ ...single("{{ .Title }}"), "docs/c.md": page("C of docs") },
+    },
+    { "b/c/index.html": "C of docs", "a/index.html": "A" },
+  ],
+  "several languages": [
+    "0.168.0",
+    {
+      ...toml('[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = "content/de"\ntitle = "Titel"'),
+      ...home('{{ site.Title }} {{ T "word" }} {{ range site.RegularPages }}{{ .Title }}{{ end }}'),
+      ...{ "i18n/de.toml": 'word = "Wort"\n', "content/de/b.md": page("B") },
+    },
+    { "de/index.html": "Titel Wort B" },
+  ],
+  "content outside of the repository": ["0.152.2", list, { "index.html": "Page 0" }, { outside: true }],
+  "another baseURL": [
+    "distribution",
+    home("{{ site.BaseURL }}"),
+    { "index.html": "https://other.example.org/below/" },
+    { chosen: { baseUrl: "https://other.example.org/below/" } },
+  ],
+  "an environment, and a configuration of several files": [
+    "0.168.0",
+    {
+      ...home("{{ site.Params.where }} {{ hugo.Environment }} {{ site.Title }}"),
+      ...{ "config/staging/params.toml": 'where = "there"\n', "config/_default/hugo.yaml": "title: Title\n" },
+    },
+    { "index.html": "there staging Title" },
+    { chosen: { environment: "staging" } },
+  ],
+  arguments: [
+    "0.148.2",
+    {
+      ...toml('disableKinds = ["taxonomy", "term"]'),
+      ...{ ...single("x"), ...list, "content/b.md": page("Future", "date: 2999-01-01\n") },
+    },
+    { "index.html": "Future A" },
+    { chosen: { arguments: ["--buildFuture", "--panicOnWarning"] } },
+  ],
+  "a variable": [
+    "distribution",
+    { ...toml('[params]\nstage = "of the site"'), ...home("{{ site.Params.stage }}") },
+    { "index.html": "set from outside" },
+    { chosen: { variables: { HUGO_PARAMS_STAGE: "set from outside" } } },
+  ],
+  "a content adapter": [
+    "0.152.2",
+    {
+      ...{ ...single("x"), ...list },
+      "content/b/_content.gotmpl":
+        '{{ range seq 3 }}{{ $.AddPage (dict "path" . "title" (print "Made " .)) }}{{ end }}',
+    },
+    { "index.html": "A Made 1 Made 2 Made 3" },
+  ],
+  "layouts of 0.146": ["0.168.0", newLayouts, ofLayouts],
+  "layouts of before 0.146": ["distribution", formerLayouts, ofLayouts],
+  "layouts of before 0.146, on a later Hugo": ["0.168.0", formerLayouts, ofLayouts],
+  "SHA-256 ids": ["0.148.2", home("by SHA-256"), { "index.html": "by SHA-256" }, { format: "sha256" }],
+  images: [
+    "distribution",
+    {
+      ...home(
+        '{{ with (resources.Get "a.png").Resize "3x2 webp" }}{{ .Width }}x{{ .Height }} {{ .MediaType }}{{ end }}',
+      ),
+      "assets/a.png": Buffer.from(pixel, "base64"),
+    },
+    { "index.html": "3x2 image/webp" },
+  ],
+  "render hooks": [
+    "0.168.0",
+    {
+      ...single("{{ .Content }}", "# Head\n\n[link](https://x.example)\n\n```mermaid\na\n```"),
+      "layouts/_default/_markup/render-link.html": "<a class=hook href={{ .Destination }}>{{ .Text }}</a>",
+      "layouts/_default/_markup/render-codeblock-mermaid.html": "<pre class=mermaid>{{ .Inner }}</pre>",
+    },
+    { "a/index.html": /<a class=hook href=https:\/\/x\.example>link<\/a>.*<pre class=mermaid>a/s },
+  ],
+  "taxonomies, aliases and a robots.txt": [
+    "distribution",
+    {
+      ...{ ...toml('enableRobotsTXT = true\n[taxonomies]\nseries = "series"'), ...single("x") },
+      "layouts/_default/list.html": "{{ .Title }}: {{ range .Pages }}{{ .Title }}{{ end }}",
+      "content/b.md": page("B", "series: [one two]\naliases: [/former/]\n"),
+    },
+    { "series/one-two/index.html": /one two: B/i, "former/index.html": "/b/", "robots.txt": "User-agent: *" },
+  ],
+  "scripts by esbuild": [
+    "0.152.2",
+    {
+      ...home('<script>{{ (resources.Get "a.ts" | js.Build).Content | safeJS }}</script>'),
+      ...{ "assets/a.ts": 'import { b } from "./b";\nconsole.log(b);', "assets/b.ts": 'export const b = "bundled";' },
+    },
+    { "index.html": "bundled" },
+  ],
+  "data and other formats": [
+    "0.168.0",
+    {
+      ...toml('[outputs]\nhome = ["html", "rss", "json"]'),
+      ...{
+        ...single("x"),
+        "assets/a.csv": "a,1\nb,2\n",
+        "layouts/index.json": '{"pages":{{ len site.RegularPages }}}',
+      },
+      ...home('{{ range (resources.Get "a.csv" | transform.Unmarshal) }}{{ index . 1 }};{{ end }}'),
+    },
+    { "index.html": "1;2;", "index.json": '{"pages":1}', "index.xml": "<title>A</title>" },
+  ],
+};
