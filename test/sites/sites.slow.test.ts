@@ -1,6 +1,7 @@
-/** Each site is pushed to a git host and built by the builder, with real git, git-lfs, Hugo and its programs. */
+/** Each site is pushed to a git host and built by the builder, with real git, git-lfs, npm, Hugo and its programs. */
 import { join } from "node:path";
-import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { publicDomains } from "../../service/git-hosts/repository.ts";
 import { noArchives, releaseFolder } from "../hosts/lab/release-archives.ts";
 import { bench, cannotBuild, closeGitHost, gitHost } from "../service/builder/harness.ts";
@@ -14,23 +15,28 @@ afterAll(async () => {
   await closeGitHost();
 });
 
-const programs = { sass: ["sass-1.89.2", "dart-sass"] } as const;
+const programs = { sass: ["sass-1.89.2", "dart-sass"], node: ["node-24.21.0", "node/bin"] } as const;
 
 test.each(Object.entries(sites))("a site with %s is built", async (way, [hugo, given, shows, terms = {}]) => {
   const { settings, format, outside = false, needs = [], chosen } = terms;
   const host = await gitHost();
+  const { origin } = new URL(host.url(""));
+  setDefaultCACertificates([...getCACertificates(), host.ca]);
+  vi.stubEnv("NODE_EXTRA_CA_CERTS", host.caFile);
   Object.assign(publicDomains, { test: `localhost:${host.port}` });
   const name = way.replace(/\W+/g, "-");
   const files = typeof given === "function" ? given(host) : given;
   const configuration = join(settings?.folder ?? "", "hugo.toml");
   const addressed = `baseURL = "https://www.example.org/"\n${files[configuration] ?? ""}`;
   host.repository(name, format).push({ ...files, [configuration]: addressed });
+  const node = needs.includes("node") && { node: join(releaseFolder("node-24.21.0"), "node") };
   const site = await bench({
     ...settings,
     ...{ pages: 1, ownContent: !outside },
+    fetches: { registries: { go: `${origin}/go`, npm: origin }, ...node },
     ...(hugo !== "distribution" && { hugo: join(releaseFolder(`hugo-${hugo}`), "hugo") }),
     chosen: {
-      ...chosen,
+      ...{ ...chosen, npm: node !== false },
       programs: needs.map((tool) => join(releaseFolder(programs[tool][0]), programs[tool][1])),
       tools: Object.fromEntries(needs.map((tool) => [tool, { version: "1.0.0", amd64: "", arm64: "" }])),
     },

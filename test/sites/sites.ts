@@ -2,7 +2,9 @@
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import type { GitHost } from "../fakes/git-host.ts";
 import type { Files } from "../fakes/git-repository.ts";
+import { publishPackages } from "../fakes/npm-registry.ts";
 import type { Chosen } from "../service/builder/build/fake-hugo.ts";
+import { moduleOf, zipOf } from "../service/fetcher/module-proxy.ts";
 
 /** Of Hugo; `distribution` is Debian's, 0.111 or 0.131. */
 type Release = "distribution" | "0.148.2" | "0.152.2" | "0.168.0";
@@ -10,8 +12,8 @@ type Release = "distribution" | "0.148.2" | "0.152.2" | "0.168.0";
 type Terms = {
   readonly settings?: Partial<BuilderSettings>;
   readonly chosen?: Chosen;
-  /** Of `site.tools`. */
-  readonly needs?: readonly "sass"[];
+  /** Of `site.tools`. With node `site.npm` is true. */
+  readonly needs?: readonly ("node" | "sass")[];
   readonly format?: "sha256";
   /** The content is a folder of the host, with a page. */
   readonly outside?: true;
@@ -53,6 +55,24 @@ const dartSass = style('css.Sass (dict "transpiler" "dartsass")');
 const compiled = "resources/_gen/assets/a.scss_146b2bd6e301dfe8b77c2cdd5f53cb21";
 
 const imports = (name: string) => `[[module.imports]]\npath = "example.org/${name}"\n`;
+/** Puts a module onto the proxy. Returns its lines of go.sum. */
+function published({ files }: GitHost, ...given: Parameters<typeof moduleOf>): string {
+  const { at, mod, entries, modSum, zipSum } = moduleOf(...given);
+  files.set(`/go${at}.mod`, Buffer.from(mod)).set(`/go${at}.zip`, zipOf(entries));
+  return modSum + zipSum;
+}
+
+const plugins = '{ tailwindcss: {}, autoprefixer: { overrideBrowserslist: "Safari 8" } }';
+const packages = {
+  "postcss.config.js": `module.exports = { plugins: ${plugins} }`,
+  "tailwind.config.js": 'module.exports = { content: ["layouts/**/*.html", "_vendor/**/*.html"] }',
+  "babel.config.js": 'module.exports = { plugins: ["@babel/plugin-transform-arrow-functions"] }',
+  ...{ "assets/a.css": "@tailwind utilities; a { user-select: none }", "assets/a.js": "const f = () => 1;" },
+};
+const processed = (css: string, js = ""): string =>
+  `<b class="p-4">{{ (resources.Get "a.css" | ${css} | minify).Content }}</b>` +
+  (js && `{{ (resources.Get "a.js" | ${js}).Content }}`);
+
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const formerLayouts: Files = {
@@ -136,6 +156,55 @@ export const sites: Readonly<Record<string, Site>> = {
       "_vendor/example.org/theme/layouts/index.html": "vendored",
     },
     { "index.html": "vendored" },
+  ],
+  "modules of modules": [
+    "0.152.2",
+    (host) => {
+      const files = { "hugo.toml": imports("part"), "layouts/index.html": '{{ partial "p.html" . }}' };
+      const part = published(host, "example.org/part", "v0.1.0", { "layouts/partials/p.html": "of its module" });
+      const sums = published(host, "example.org/theme", "v1.2.3", files, "example.org/part v0.1.0");
+      return { ...toml(imports("theme")), "go.mod": "require example.org/theme v1.2.3\n", "go.sum": sums + part };
+    },
+    { "index.html": "of its module" },
+  ],
+  "modules and a folder": [
+    "distribution",
+    (host) =>
+      within("docs", {
+        ...toml(imports("theme/v2")),
+        "go.mod": "module example.org/site\n\nrequire (\n\texample.org/theme/v2 v2.0.0-rc.1 // indirect\n)\n",
+        "go.sum": published(host, "example.org/theme/v2", "v2.0.0-rc.1", { "layouts/index.html": "fetched" }),
+      }),
+    { "index.html": "fetched" },
+    { settings: { folder: "docs" } },
+  ],
+  "PostCSS, Tailwind 3 and Babel": [
+    "distribution",
+    ({ files }) => ({
+      ...{ ...publishPackages(files, "npm-three"), ...packages },
+      ...home(processed("resources.PostCSS", "resources.Babel")),
+    }),
+    { "index.html": /padding:1rem.*-webkit-user-select.*function/s },
+    { needs: ["node"] },
+  ],
+  "Tailwind 4": [
+    "0.168.0",
+    ({ files }) => ({
+      ...{ ...publishPackages(files, "npm-tailwind-4"), ...home(processed("css.TailwindCSS")) },
+      "assets/a.css": '@import "tailwindcss"; @source "layouts";',
+    }),
+    { "index.html": /tailwindcss v4.*padding:calc\(var\(--spacing\)/s },
+    { needs: ["node"] },
+  ],
+  "modules and packages of npm": [
+    "0.152.2",
+    (host) => ({
+      ...{ ...toml(imports("theme")), ...publishPackages(host.files, "npm-three"), ...packages },
+      "go.mod": "require example.org/theme v1.2.4\n",
+      "go.sum": published(host, "example.org/theme", "v1.2.4", { "layouts/index.html": processed("css.PostCSS") }),
+    }),
+    { "index.html": /padding:1rem.*-webkit-user-select/s },
+    { needs: ["node"] },
   ],
   "folders of other names": [
     "0.148.2",

@@ -1,12 +1,11 @@
 /** Releases of real programs that a site names, from a mirror: installed, changed, repaired, removed. A module, and packages. */
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
+import { publishPackages } from "../../fakes/npm-registry.ts";
 import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
-import { noArchives, releaseArchive, releaseFolder } from "../lab/release-archives.ts";
+import { noArchives, releaseArchive } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, siteFiles } from "./site.ts";
 import { awaitStatus, idle, published } from "./status.ts";
@@ -105,20 +104,7 @@ test("preview names a changed program, which no build runs once up has repaired 
   expect(await installed()).toBe("");
 });
 
-type Lock = { readonly packages: Readonly<Record<string, { resolved?: string; integrity: string }>> };
-/** Puts packages onto the registry. Returns the files that name them. */
-function packages(id: string) {
-  const folder = join(releaseFolder(id), "npm");
-  const files = ["package.json", "package-lock.json"].map((name) => [name, readFileSync(join(folder, name), "utf8")]);
-  for (const { resolved, integrity } of Object.values((JSON.parse(files[1]![1]!) as Lock).packages)) {
-    if (resolved === undefined) continue;
-    const digest = Buffer.from(integrity.slice(7), "base64").toString("hex");
-    const archive = join(folder, "archives", digest.slice(0, 2), digest.slice(2, 4), digest.slice(4));
-    // Not those of other platforms.
-    if (existsSync(archive)) rebuild.git.files.set(new URL(resolved).pathname, readFileSync(archive));
-  }
-  return Object.fromEntries(files);
-}
+const packages = (id: string) => publishPackages(rebuild.git.files, id);
 
 test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, make a site by two releases of Hugo", async () => {
   const { host, repositories } = rebuild;

@@ -18,6 +18,7 @@ import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Files as PushedFiles } from "../../fakes/git-repository.ts";
 import { missing } from "../../infra/host/namespace.ts";
 import { anywhere, bundled } from "../bundles.ts";
+import { startFakeFetcher } from "./build/fake-fetcher.ts";
 import { type Chosen, startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
 
@@ -177,6 +178,7 @@ type Own = Partial<BuilderSettings> & {
   /** The program in place of Hugo. */
   readonly hugo?: string;
   readonly chosen?: Chosen;
+  readonly fetches?: Pick<BuilderSettings["fetcher"], "registries" | "node">;
   /** The repository has the content; there is no folder outside it. */
   readonly ownContent?: boolean;
 };
@@ -241,6 +243,7 @@ async function benchIn(
   {
     hugo,
     chosen,
+    fetches = { registries: { go: "https://127.0.0.1:1", npm: "https://127.0.0.1:1" } },
     ownContent,
     ...own
   }: Own & Pick<BuilderSettings, "paths" | "folders" | "assets" | "submodules" | "reconcileMinutes" | "limits">,
@@ -248,11 +251,7 @@ async function benchIn(
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
     generator: { socket: at("hugo.sock"), result: at("hugo.result") },
-    fetcher: {
-      socket: at("fetcher.sock"),
-      result: at("fetcher.result"),
-      registries: { go: "https://127.0.0.1:1", npm: "https://127.0.0.1:1" },
-    },
+    fetcher: { socket: at("fetcher.sock"), result: at("fetcher.result"), ...fetches },
     ...own,
     ...{ hook: "site", repository: host.url(name), branch: "main" },
     ...{ spool: at("spool"), requests: at("requests"), rootRequests: at("root"), site: at("site") },
@@ -261,6 +260,7 @@ async function benchIn(
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
   const fake = own.generator === undefined ? await startFakeHugo(settings, hugo, chosen) : undefined;
+  const fetcher = await startFakeFetcher(settings);
   const journal: RunLine[] = [];
   const repository = host.repository(name);
   let delivery = 0;
@@ -307,6 +307,7 @@ async function benchIn(
     published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
     remove: () => {
       fake?.close();
+      fetcher.close();
       remove(folder);
     },
   };

@@ -11,31 +11,45 @@ import { fileURLToPath } from "node:url";
 import type { SiteHook } from "../../../../infra/config/derived.ts";
 import { buildArguments, environment, fillCache, look } from "../../../../infra/host/builder/hugo.ts";
 import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/content.ts";
+import { kinds } from "../../../../service/builder/build/dependencies.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 
 export const gitconfig = fileURLToPath(new URL("../../../../infra/host/builder/gitconfig", import.meta.url));
 
 /** What the unit has from `site.hugo` and `site.tools`, and the folders of its programs. */
-export type Chosen = Partial<SiteHook["site"]["hugo"] & Pick<SiteHook["site"], "tools">> & {
+export type Chosen = Partial<SiteHook["site"]["hugo"] & Pick<SiteHook["site"], "npm" | "tools">> & {
   readonly programs?: readonly string[];
 };
 
 /** `path`: the program in place of Hugo. */
 export async function startFakeHugo(settings: BuilderSettings, path = "hugo", chosen: Chosen = {}): Promise<Server> {
-  const { clone, out, cache, work, pages, history } = placesOf(settings);
+  const { clone, out, cache, pages, history, dependencies } = placesOf(settings);
   const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
-  const { programs: more = [], arguments: flags = [], tools = {}, ...hugo } = { exec: [], http: [], ...chosen };
+  const {
+    programs: more = [],
+    arguments: flags = [],
+    tools = {},
+    npm = false,
+    ...hugo
+  } = { exec: [], http: [], ...chosen };
   const args = buildArguments({ source, content, destination: out, cache }, flags);
-  const variables = environment({ content, destination: out, cache }, { hugo, tools });
+  const variables = environment({ content, destination: out, cache }, { hugo, tools, npm });
   // In the unit the history lies over the clone's own .git. Hugo passes no GIT_ variables on.
   const programs = `${generator.socket}.programs`;
   const inUnit = `GIT_DIR=${history}/.git GIT_WORK_TREE=${clone} GIT_CONFIG_SYSTEM=${gitconfig}`;
   mkdirSync(programs, { recursive: true });
   writeFileSync(join(programs, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${inUnit} exec git "$@"\n`, { mode: 0o755 });
   const env = { ...variables, PATH: [programs, ...more, process.env.PATH].join(":"), HOME: "/nonexistent" };
-  const looked = (words: string) => spawnSync(path, words.split(" "), { cwd: source, env, encoding: "utf8" });
+  // As the unit, where something was fetched.
+  const mounts = Object.entries(kinds)
+    .map(([kind, { place }]) => [`${dependencies}/${kind}/${place}`, `${source}/${place}`])
+    .map(([from, to]) => `[ ! -d ${from} ] || mount --bind -o ro ${from} ${to}`);
+  const mounting = ["--user", "--map-root-user", "--mount", "sh", "-ec", `${mounts.join("\n")}\nexec "$@"`, "sh", path];
+  const inRoot = (words: readonly string[]): [string, string[]] =>
+    existsSync(dependencies) ? ["unshare", [...mounting, ...words]] : [path, [...words]];
+  const looked = (words: string) => spawnSync(...inRoot(words.split(" ")), { cwd: source, env, encoding: "utf8" });
   let busy = false;
   let builds = 0;
   let end = () => {};
@@ -58,7 +72,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
     if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     // Its own process group, in place of the unit's control group.
-    const child = spawn(path, args, { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const child = spawn(...inRoot(args), { cwd: source, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     const kill = (signal: NodeJS.Signals) => {
       try {
         if (child.pid !== undefined) process.kill(-child.pid, signal);
