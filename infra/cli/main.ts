@@ -10,7 +10,7 @@ const commands = [
   ["stack", "init", "make a stack of your own: prompts, tries the host, writes Pulumi.<stack>.yaml"],
   ["webhook", "hook [hook]", "print what to enter at the git host, or enter it with the git host's token"],
   ["stack", "secret", "rotate the secret that a git host signs with"],
-  ["stack", "tools <hook> [release...]", "name the releases of programs that a site is built with"],
+  ["stack", "tools <hook> [release...]", "read what a site needs from its repository, and name releases of programs"],
   ["site", "status", "show each site on each host, what waits for a build, and faults"],
   ["site", "logs [log...]", "print the logs of receiver, builder, nginx, guard"],
   ["trace", "trace", "find the layer that rejected a delivery, and the fix"],

@@ -34,15 +34,17 @@ export const assetExtensions: string[] =
   "avif css eot gif ico jpeg jpg js map mjs otf png svg ttf wasm webp woff woff2".split(" ");
 
 /** Flags that Hugo 0.111 to 0.168 know and that lead to no other folder. */
-const flags = [
+export const flags = [
   ...(["--buildDrafts", "--buildExpired", "--buildFuture", "--gc", "--ignoreCache", "--panicOnWarning"] as const),
   ...(["--printI18nWarnings", "--printPathWarnings", "--printUnusedTemplates"] as const),
 ] as const;
 
+export const oldest = "0.111.3"; // Debian 12's
+
 const hugo = object({
   minimum: v.optional(
     text(/^\d+\.\d+(\.\d+)?$/, "a version, such as 0.111.3", "Oldest Hugo that builds the site."),
-    "0.111.3", // Debian 12's
+    oldest,
   ),
   baseUrl: v.exactOptional(
     text(

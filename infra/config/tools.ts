@@ -8,6 +8,7 @@ export type Architecture = Exclude<keyof Release, "version">;
 type Tool = {
   readonly page: (version: string) => string; // the folder of the release's files
   readonly archive: (version: string, architecture: Architecture) => string;
+  readonly newest: string; // names the newest release
   readonly digests?: (version: string) => string; // the release's own list, where it has one
   readonly program: string; // its path below `top` folders of the archive
   readonly top: 0 | 1;
@@ -20,12 +21,14 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
   hugo: {
     page: (version) => `https://github.com/gohugoio/hugo/releases/download/v${version}`,
     archive: (version, architecture) => `hugo_extended_${version}_linux-${architecture}.tar.gz`,
+    newest: "https://github.com/gohugoio/hugo/releases/latest",
     digests: (version) => `hugo_${version}_checksums.txt`,
     program: "hugo",
     top: 0,
   },
   sass: {
     page: (version) => `https://github.com/sass/dart-sass/releases/download/${version}`,
+    newest: "https://github.com/sass/dart-sass/releases/latest",
     archive: (version, architecture) => `dart-sass-${version}-linux-${short[architecture]}.tar.gz`,
     program: "sass",
     top: 1,
@@ -33,6 +36,7 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
   node: {
     page: (version) => `https://nodejs.org/dist/v${version}`,
     archive: (version, architecture) => `node-v${version}-linux-${short[architecture]}.tar.gz`,
+    newest: "https://nodejs.org/dist/index.json",
     digests: () => "SHASUMS256.txt",
     program: "bin/node",
     top: 1,

@@ -9,10 +9,12 @@ import { type GitHostName, parseSettings } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { isV4, networks } from "../../networks.ts";
-import { UserError } from "../../user-error.ts";
+import { orUserError, UserError } from "../../user-error.ts";
 import { command } from "../command.ts";
 import { jsonOf, must, pulumi } from "../stack.ts";
 import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
+import { type Entry, entriesOf, lineOf, nothing, proposals } from "./repository/proposal.ts";
+import { defaultBranch } from "./repository/read.ts";
 import { newSecret } from "./secret.ts";
 
 async function tryHost(ssh: string): Promise<Answers> {
@@ -37,7 +39,21 @@ async function planOf(zone: string, token: string | undefined, baseUrl: string):
   return live.plan?.legacy_id === undefined ? {} : { plan: live.plan.legacy_id };
 }
 
-function configOf(answers: Answers, api: string): Readonly<Record<string, unknown>> {
+async function branchOf(repository: string): Promise<Answers> {
+  const branch = await orUserError(defaultBranch(repository));
+  return typeof branch === "string" ? { branch } : {};
+}
+
+/** What the repository says of its site. Where it cannot be read here, or a release's page, `failed` has the reason. */
+async function readSite({ repository = "", branch = "", siteHostname }: Answers) {
+  const site = { ...nothing, ...(siteHostname && { hostname: siteHostname }) };
+  const found = await orUserError(proposals({ repository, branch }, site));
+  if (found instanceof UserError) return { entries: [], failed: [found.message] };
+  console.log([`${repository}, branch ${branch}:`, ...found.map(lineOf)].join("\n"));
+  return entriesOf(found, site);
+}
+
+function configOf(answers: Answers, entries: readonly Entry[], api: string): Readonly<Record<string, unknown>> {
   const document = new Document({});
   if (api !== vendorUrl) document.set("cloudflare:baseUrl", api);
   for (const question of questions) {
@@ -45,6 +61,7 @@ function configOf(answers: Answers, api: string): Readonly<Record<string, unknow
     const answer = answers[question.name];
     if (answer) document.setIn([`pushgate:${key}`, ...below], document.createNode(configured(question, answer)));
   }
+  for (const [path, value] of entries) document.setIn(["pushgate:hooks", 0, "site", ...path], value);
   if (answers.sudo) document.setIn(["pushgate:hosts", 0, "sudo"], true);
   return document.toJS();
 }
@@ -108,8 +125,11 @@ init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?:
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
-  const answers = await answered(flags, { zone: (zone) => planOf(zone, token, api), ssh: tryHost });
-  const config = configOf(answers, api);
+  const answers = await answered(flags, {
+    ...{ zone: (zone) => planOf(zone, token, api), ssh: tryHost, repository: branchOf },
+  });
+  const { entries, failed } = await readSite(answers);
+  const config = configOf(answers, entries, api);
   const secret = newSecret(answers.gitHost as GitHostName);
   const hook = answers.hook!;
   const left = remaining(config, hook, secret);
@@ -117,6 +137,7 @@ init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?:
   const { url } = jsonOf(await must(["whoami", "--json"])) as { url?: string };
   const next = [
     ...left,
+    ...failed.map((why) => `npx pushgate tools ${hook}: ${why}`),
     ...(token === undefined ? ["npx pulumi config set --secret cloudflare:apiToken"] : []),
     "npx pulumi preview",
     "npx pulumi up",

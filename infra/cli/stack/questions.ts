@@ -30,7 +30,7 @@ export const questions: readonly Question[] = [
   { name: "repository", path: [...hook, "repository"] },
   { name: "gitHost", path: [...hook, "gitHost"], usual: ({ repository = "" }) => gitHostAt(repository) },
   { name: "sources", path: [...hook, "sources"], isNeeded: ({ gitHost = "" }) => !Object.hasOwn(published, gitHost) },
-  { name: "branch", path: [...hook, "branch"], usual: () => "main" },
+  { name: "branch", path: [...hook, "branch"], usual: ({ branch = "main" }) => branch },
   { name: "hook", path: [...hook, "name"], usual: () => "site" },
   { name: "webRoot", path: [...hook, "site", "webRoot"], usual: ({ hook }) => `/var/www/${hook}` },
   { name: "content", path: [...hook, "site", "content"], usual: () => "" },

@@ -1,66 +1,14 @@
-/** Writes the releases of a site's programs, with the digests that each project publishes, into the stack file. */
-import { createHash } from "node:crypto";
-import { text } from "node:stream/consumers";
+/** Writes what a site needs into the stack file: releases of programs, with their digests, and what its repository says. */
 import { feedHost, runOnHost, type Target } from "../../apply/run-on-host.ts";
 import type { Site } from "../../config/settings.ts";
-import {
-  type Architecture,
-  archiveUrl,
-  type Release,
-  releasesOf,
-  type ToolName,
-  tools as table,
-} from "../../config/tools.ts";
+import { type Architecture, archiveUrl, releasesOf, type ToolName, tools as table } from "../../config/tools.ts";
 import { paths } from "../../host/paths.ts";
 import { toolFolder } from "../../host/tools/tools.ts";
 import { UserError } from "../../user-error.ts";
-import { all, command, type Options, ofStack, siteNamed, targets } from "../command.ts";
+import { all, command, confirm, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { must, readStack } from "../stack.ts";
-
-const mostBytes = 256 << 20; // as on a host
-const seconds = 300;
-
-/** The parts of a file, as they come. */
-async function* download(url: string): AsyncGenerator<Uint8Array> {
-  try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(seconds * 1000) });
-    if (!answer.ok || !answer.url.startsWith("https:"))
-      throw new UserError(`${url} is answered ${answer.status}. Name a release that is published there.`);
-    let bytes = 0;
-    for await (const part of answer.body ?? []) {
-      bytes += part.length;
-      if (bytes > mostBytes) throw new UserError(`${url} has more than ${mostBytes >> 20} MiB.`);
-      yield part;
-    }
-  } catch (error) {
-    if (error instanceof UserError) throw error;
-    const { message, cause } = error as Error;
-    throw new UserError(`${url} was not downloaded: ${(cause as Error | undefined)?.message ?? message}`);
-  }
-}
-
-async function sha256(url: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const part of download(url)) hash.update(part);
-  return hash.digest("hex");
-}
-
-async function digestsOf(tool: ToolName, version: string): Promise<Release> {
-  const { page, archive, digests } = table[tool];
-  const listed = digests && `${page(version)}/${digests(version)}`;
-  const list = listed && (await text(download(listed)));
-  const of = async (architecture: Architecture): Promise<string> => {
-    // Without a list, the archives of this moment are those that every host will have.
-    if (list === undefined) return sha256(archiveUrl(tool, { version }, architecture));
-    const name = archive(version, architecture);
-    const line = list.split("\n").find((line) => line.endsWith(` ${name}`));
-    const [digest] = /^[0-9a-f]{64}(?= )/.exec(line ?? "") ?? [];
-    if (digest === undefined) throw new UserError(`${listed} has no SHA-256 of ${name}. Name another release.`);
-    return digest;
-  };
-  const [amd64, arm64] = [await of("amd64"), await of("arm64")];
-  return { version, amd64, arm64 };
-}
+import { type Entry, entriesOf, lineOf, proposals } from "./repository/proposal.ts";
+import { download, seconds } from "./repository/releases.ts";
 
 function named(word: string): [ToolName, string] {
   const [, tool = "", version = ""] = /^(\w+)=(\d+\.\d+\.\d+)$/.exec(word) ?? [];
@@ -90,33 +38,58 @@ rm -f .sending; echo "pushgate: ${id} arrived damaged, or is another archive tha
 }
 
 export const tools = command({
-  takes: ["host"],
+  takes: ["host", "yes"],
   examples: [
-    ["tools site", "the releases that the site names"],
+    ["tools site", "reads the repository, and proposes what the site needs"],
+    ["tools site --check", "exits 0 if the stack file has all of that, 7 if not"],
     ["tools site hugo=0.152.2 sass=1.89.2", "names these, with the digests that their projects publish"],
     ["tools site --send", "sends them from this computer to hosts that cannot download them"],
   ],
 })
   .argument("<hook>")
   .argument("[release...]")
+  .option("--check", "change nothing")
   .option("--send", "send the archives to each host that lacks them")
-  .action(async (name: string, words: readonly string[], options: Options & { send?: boolean }) => {
+  .action(async (name: string, words: readonly string[], options: Options & { send?: boolean; check?: boolean }) => {
     const stack = ofStack(options);
     const { hosts, hooks } = await readStack(stack);
     const { site } = siteNamed(hooks, name);
     const wanted = words.map(named);
     if (options.send)
       return console.log((await all(targets(hosts, options).map((host) => send(host, site)))).join("\n"));
-    const at = `pushgate:hooks[${hooks.findIndex((hook) => hook.name === name)}].site.tools`;
-    const found = await all(wanted.map(async ([tool, version]) => ({ tool, release: await digestsOf(tool, version) })));
-    const values = found.flatMap(({ tool, release }) =>
-      Object.entries(release).flatMap(([key, value]) => ["--plaintext", `${at}.${tool}.${key}=${value}`]),
-    );
-    if (values.length > 0) await must(["config", "set-all", "--path", ...stack, ...values]);
-    const now = { ...site.tools, ...Object.fromEntries(found.map(({ tool, release }) => [tool, release])) };
+    const index = hooks.findIndex((hook) => hook.name === name);
+    const given = wanted.map(([tool, value]) => ({ key: `tools.${tool}`, value, says: "", isSet: false }));
+    const found = words.length > 0 ? given : await proposals(hooks[index]!, site);
+    const missing = found.filter(({ isSet }) => !isSet);
+    if (words.length === 0) {
+      const { repository, branch } = hooks[index]!;
+      console.log([`${repository}, branch ${branch}:`, ...found.map(lineOf)].join("\n"));
+      if (options.check) process.exitCode = missing.length > 0 ? 7 : 0;
+      if (options.check || missing.length === 0) return;
+      await confirm("Write the lines that begin with + into the stack file?", options);
+    }
+    const { entries, failed } = await entriesOf(missing, site);
+    if (words.length > 0 && failed.length > 0) throw new UserError(failed.join("\n"));
+    await write(entries, `pushgate:hooks[${index}].site`, stack);
+    const versions = entries.flatMap(([[, tool, key], version]) => (key === "version" ? [[tool, { version }]] : []));
+    const now = { ...site.tools, ...Object.fromEntries(versions) };
     const lines = releasesOf({ tools: now }).map(({ tool, release }) => `  ${tool} ${release.version}`);
     console.log(
       [`${name} is built with`, ...(lines.length > 0 ? lines : ["  the distribution's programs"])].join("\n"),
     );
-    if (values.length > 0) console.log("Next: npx pulumi up");
+    if (failed.length > 0) throw new UserError(failed.join("\n"));
+    if (entries.length > 0) console.log("Next: npx pulumi up");
   });
+
+/** A text of digits would become a number in `set-all`, so variables are written one by one. */
+async function write(entries: readonly Entry[], at: string, stack: readonly string[]): Promise<void> {
+  const keyOf = ([path]: Entry) =>
+    path.reduce<string>((key, name) => key + (typeof name === "number" ? `[${name}]` : `.${name}`), at);
+  const [variables, others] = [true, false].map((kind) =>
+    entries.filter(([path]) => (path[1] === "variables") === kind),
+  );
+  const pairs = others!.flatMap((entry) => ["--plaintext", `${keyOf(entry)}=${entry[1]}`]);
+  if (pairs.length > 0) await must(["config", "set-all", "--path", ...stack, ...pairs]);
+  for (const entry of variables!)
+    await must(["config", "set", "--path", "--type", "string", ...stack, "--", keyOf(entry), String(entry[1])]);
+}

@@ -4,6 +4,7 @@
  * the builder's status.json, and `builder` the shell that a restart of its unit runs. What a host reports of its layers to
  * `trace` is in the files of its folder `state`, as no layer is installed.
  */
+import { execFileSync } from "node:child_process";
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -134,7 +135,26 @@ export class Hosts {
   constructor() {
     mkdirSync(this.bin);
     this.program(join(this.bin, "ssh"), ssh(this.folder));
+    this.git();
     this.program(join(this.bin, "sudo"), '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n');
+  }
+
+  /** git reads the repository of hookOf() from here: a commit of these files on the branch. Without files it reaches none. */
+  git(files?: Readonly<Record<string, string>>, branch = "main"): void {
+    const folder = join(this.folder, "example/site.git");
+    rmSync(folder, { recursive: true, force: true });
+    const real = `GIT_ALLOW_PROTOCOL=file exec env PATH="\${PATH#*:}" git -c url.file://${this.folder}/.insteadOf=https://github.com/ "$@"`;
+    this.program(
+      join(this.bin, "git"),
+      `#!/bin/sh\n${files ? real : 'echo "fatal: Could not resolve host: github.com" >&2; exit 128'}\n`,
+    );
+    if (files === undefined) return;
+    const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args]);
+    execFileSync("git", ["init", "--quiet", `--initial-branch=${branch}`, folder]);
+    for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
+    git("config", "uploadpack.allowFilter", "true");
+    git("add", ".");
+    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=site");
   }
 
   program(path: string, text: string): void {

@@ -62,8 +62,22 @@ test("writes a stack whose configuration has no fault, from flags and what the h
   expect(calls().at(-1)).toMatch(
     /^config set --secret --path pushgate:secrets\.site\.current --stack live <[A-Za-z0-9+/]{43}=>$/,
   );
-  expect(stdout).toContain("  1. npx pulumi config set --secret cloudflare:apiToken\n  2. npx pulumi preview");
+  expect(stdout).toMatch(
+    / {2}1\. npx pushgate tools site: https:.*site\.git cannot be read on this computer: fatal: Could not/,
+  );
+  expect(stdout).toContain("  2. npx pulumi config set --secret cloudflare:apiToken\n  3. npx pulumi preview");
   expect(stdout).toMatch(/each with a backup: the state, at file:\/\/\/backed-up, and the\npassphrase/);
+});
+
+test("writes what the repository says, from its own branch", async () => {
+  hosts.git({ "hugo.toml": "", "netlify.toml": '[build]\ncommand = "hugo --gc"' }, "trunk");
+  const { code, stdout } = await init(...needed, "--plan", "free", "--site-hostname", "www.pushgate.dev");
+  expect([code, stdout]).toEqual([0, expect.stringContaining("  + hugo.arguments: --gc (netlify.toml has it)\n")]);
+  expect(configOf()["pushgate:hooks"][0]).toMatchObject({
+    branch: "trunk",
+    site: { hugo: { baseUrl: "https://www.pushgate.dev/", arguments: ["--gc"] } },
+  });
+  hosts.git();
 });
 
 test("for a repository over SSH init prints what remains to be done, and preview does", async () => {

@@ -18,6 +18,9 @@ const pages: Record<string, string> = {
   "https://github.com/sass/dart-sass/releases/download/1.89.2/dart-sass-1.89.2-linux-x64.tar.gz": "for amd64",
   "https://github.com/sass/dart-sass/releases/download/1.89.2/dart-sass-1.89.2-linux-arm64.tar.gz": "for arm64",
   "https://nodejs.org/dist/v22.20.0/SHASUMS256.txt": `${hex}  node-v22.20.0-linux-x64.tar.gz\n`,
+  // Redirects to this address.
+  "https://github.com/gohugoio/hugo/releases/latest": "https://github.com/gohugoio/hugo/releases/tag/v0.152.2",
+  "https://nodejs.org/dist/index.json": '[{"version":"v23.1.0"},{"version":"v22.20.0"},{"version":"v22.19.0"}]',
   "https://mirror.example.org/tools/dart-sass-1.89.2-linux-x64.tar.gz": "for amd64",
 };
 const sass = { version: "1.89.2", amd64: sumOf("for amd64"), arm64: sumOf("for arm64") };
@@ -35,7 +38,8 @@ beforeEach(() => {
     const text = pages[url];
     if (text === "") throw new TypeError("fetch failed", { cause: new Error("getaddrinfo ENOTFOUND") });
     const body = [Buffer.from(text ?? "")];
-    return { ok: text !== undefined, status: text === undefined ? 404 : 200, url, body };
+    const at = text?.startsWith("https:") ? text : url;
+    return { ok: text !== undefined, status: text === undefined ? 404 : 200, url: at, body };
   });
 });
 
@@ -62,6 +66,76 @@ test.each([
   const before = existsSync(`${hosts.folder}/calls.log`) && readFileSync(`${hosts.folder}/calls.log`, "utf8");
   expect(await hosts.run("tools", "site", "sass=1.89.2", word)).toEqual(ends(1, /^$/, says));
   expect(existsSync(`${hosts.folder}/calls.log`) && readFileSync(`${hosts.folder}/calls.log`, "utf8")).toBe(before);
+});
+
+const written = () => readFileSync(`${hosts.folder}/calls.log`, "utf8").trim().split("\n").slice(-2);
+
+test("tools proposes what the repository says, writes what is missing, and --check finds nothing more", async () => {
+  const command = "HUGO_PARAMS_YEAR=2026 hugo --gc --buildFuture";
+  hosts.git({
+    ...{
+      "hugo.toml": 'baseURL = "https://x.org"\nenableGitInfo = true',
+      ".hugo-version": `0.150.0${"\n".repeat(100_000)}`,
+    },
+    "netlify.toml": `[build]\ncommand = "${command}"\n[build.environment]\nHUGO_VERSION = "0.152.2"`,
+  });
+  configure({ hostname: "www.example.org", hugo: { arguments: ["--gc"] } });
+  const proposed = [
+    "https://github.com/example/site.git, branch main:",
+    "  + tools.hugo: 0.152.2 (netlify.toml has it)",
+    "    enableGitInfo: nothing to set",
+    "  + hugo.baseUrl: https://www.example.org/ (the site has https://x.org)",
+    "  = hugo.arguments: --gc (netlify.toml has it)",
+    "  + hugo.arguments: --buildFuture (netlify.toml has it)",
+    "  + hugo.variables.HUGO_PARAMS_YEAR: 2026 (netlify.toml has it)\n",
+  ].join("\n");
+  const before = written();
+  expect(await hosts.run("tools", "site", "--check")).toEqual({ code: 7, stdout: proposed, stderr: "" });
+  expect(await hosts.run("tools", "site")).toEqual(ends(1, proposed, "there is no terminal for an answer. Add --yes."));
+  expect(written()).toEqual(before);
+  expect(await hosts.run("tools", "site", "--yes")).toEqual(
+    ends(0, "site is built with\n  hugo 0.152.2\nNext: npx pulumi up\n"),
+  );
+  const at = "pushgate:hooks[1].site";
+  expect(written()).toEqual([
+    `config set-all --path --plaintext ${at}.tools.hugo.version=0.152.2 --plaintext ${at}.tools.hugo.amd64=${hex} ` +
+      `--plaintext ${at}.tools.hugo.arm64=${"d".repeat(64)} --plaintext ${at}.hugo.baseUrl=https://www.example.org/ ` +
+      `--plaintext ${at}.hugo.arguments[1]=--buildFuture <>`,
+    `config set --path --type string -- ${at}.hugo.variables.HUGO_PARAMS_YEAR 2026 <>`,
+  ]);
+  const hugo = {
+    arguments: ["--gc", "--buildFuture"],
+    variables: { HUGO_PARAMS_YEAR: "2026" },
+    baseUrl: "https://x.org/",
+  };
+  configure({ hostname: "www.example.org", hugo, tools: { hugo: release("0.152.2") } });
+  expect(await hosts.run("tools", "site", "--check")).toEqual(ends(0, /^[^+]*$/));
+  hosts.git();
+  expect(await hosts.run("tools", "site")).toEqual(
+    ends(1, /^$/, "cannot be read on this computer: fatal: Could not resolve"),
+  );
+});
+
+test("tools writes the newest releases where none is exact, and npm with Node alone", async () => {
+  const files = {
+    "hugo.toml": "[module.hugoVersion]\nmin = '0.150.0'",
+    "package-lock.json": "{}",
+    "package.json": '{"dependencies":{"postcss-cli":"1"}}',
+  };
+  hosts.git({ ...files, "layouts.txt": "", "netlify.toml": "[build]\ncommand = \"hugo -e 'a b'\"" });
+  const { code, stdout, stderr } = await hosts.run("tools", "site", "--yes");
+  expect([code, stderr]).toEqual([
+    1,
+    "pushgate: https://nodejs.org/dist/v22.20.0/SHASUMS256.txt has no SHA-256 of node-v22.20.0-linux-arm64.tar.gz. Name another release.\n",
+  ]);
+  expect(stdout).toMatch(
+    /\+ tools\.hugo: the newest release .*\n {2}\+ tools\.node: .*\n {2}\+ npm: true .*\n {4}hugo\.environment: a b is not accepted/,
+  );
+  expect(written()[1]).toMatch(/tools\.hugo\.version=0\.152\.2 .*tools\.hugo\.arm64=d+ <>$/);
+  hosts.git({ ...files, "hugo.toml": "[module.hugoVersion]\nmin = '0.160.0'" });
+  expect(await hosts.run("tools", "site", "--yes")).toEqual(
+    ends(1, "the distribution's programs", "names no fitting release"),
+  );
 });
 
 test("tools --send puts the archive of a missing release onto the host, and nothing with another digest", async () => {

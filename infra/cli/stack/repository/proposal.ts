@@ -1,0 +1,91 @@
+/** What a site's repository proposes for it: read, compared with the stack file, and as values for that file. */
+import * as v from "valibot";
+import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
+import type { Hook, Site } from "../../../config/schema.ts";
+import { site as siteShape } from "../../../config/site-schema.ts";
+import type { ToolName } from "../../../config/tools.ts";
+import { orUserError, UserError } from "../../../user-error.ts";
+import { type Finding, findingsOf, isOlder } from "./propose.ts";
+import { type Files, readFiles } from "./read.ts";
+import { below } from "./recipes.ts";
+import { releaseOf } from "./releases.ts";
+
+export type Known = Pick<Site, "hostname" | "folder" | "tools"> & {
+  readonly hugo: Pick<Site["hugo"], "arguments" | "variables">;
+};
+/** As for a site that has no such key yet. */
+export const nothing: Known = { tools: {}, hugo: { arguments: [], variables: {} } };
+export type Proposal = Finding & { readonly isSet: boolean };
+
+/** Throws a UserError where git cannot read the repository. */
+export async function proposals({ repository, branch }: Pick<Hook, "repository" | "branch">, site: Known) {
+  const files = await readFiles(repository, branch);
+  const first = findingsOf(files, site);
+  const isNamed = first.some(({ key, value }) => key === "tools.hugo" && typeof value === "string");
+  // A theme says which release it needs at least.
+  const found = isNamed ? first : findingsOf(files, site, await themesIn(files));
+  return found.map(({ key, value, says }): Proposal => {
+    if (key === undefined || value === undefined) return { says, isSet: true };
+    return isAccepted(key, value)
+      ? { key, value, says, isSet: hasAlready(site, key, value) }
+      : { says: `${key}: ${value} is not accepted (${says})`, isSet: true };
+  });
+}
+
+/** The submodules below `themes`, at their commits. One that cannot be read says nothing. */
+async function themesIn({ texts, links }: Files): Promise<Map<string, Files>> {
+  const modules = (texts.get(".gitmodules") ?? "").split("[submodule ").map((text) => {
+    const of = (key: string) => new RegExp(`^\\s*${key}\\s*=\\s*(\\S+)`, "m").exec(text)?.[1] ?? "";
+    return { path: of("path"), url: repositoryOf(of("url")) };
+  });
+  const themes = modules.filter(({ path, url }) => /(^|\/)themes\//.test(path) && links.has(path) && url.host !== "");
+  const read = themes.slice(0, 3).map(async ({ path, url }) => {
+    const files = await orUserError(readFiles(`https://${url.host}/${url.names.join("/")}`, links.get(path)!));
+    return files instanceof UserError ? [] : [[path, files] as const];
+  });
+  return new Map((await Promise.all(read)).flat());
+}
+
+/** A repository may hold any text. */
+function isAccepted(key: string, value: NonNullable<Finding["value"]>): boolean {
+  const part = key
+    .split(".")
+    .reduceRight<unknown>((part, name) => ({ [name]: name === "arguments" ? [part] : part }), value);
+  return key.startsWith("tools.") || v.is(siteShape, { webRoot: "/var/www/site", ...(part as object) });
+}
+
+const toolIn = (key: string): ToolName => key.replace("tools.", "") as ToolName;
+
+function hasAlready(site: Known, key: string, value: Finding["value"]): boolean {
+  const now: unknown = below(site, ...key.split("."));
+  const version = below(now, "version") ?? "";
+  if (typeof value === "object")
+    return `${version}.`.startsWith(value.line ? `${value.line}.` : "") && !isOlder(`${version}`, value.least ?? "0");
+  if (Array.isArray(now)) return now.includes(value);
+  return key === "hugo.baseUrl" ? now !== undefined : (version || now) === value;
+}
+
+export const lineOf = ({ key, value, says, isSet }: Proposal): string => {
+  const proposed = typeof value === "object" ? "the newest release" : value;
+  return key === undefined ? `    ${says}` : `  ${isSet ? "=" : "+"} ${key}: ${proposed} (${says})`;
+};
+
+export type Entry = readonly [path: readonly (string | number)[], value: string | true];
+
+/** What is missing, for the stack file. `failed`: why a release is left out. */
+export async function entriesOf(wanted: readonly Proposal[], site: Known) {
+  const entries: Entry[] = [];
+  const failed: string[] = [];
+  let next = site.hugo.arguments.length;
+  for (const { key = "", value = "" } of wanted.filter(({ isSet }) => !isSet)) {
+    const path = key === "hugo.arguments" ? ["hugo", "arguments", next++] : key.split(".");
+    if (key.startsWith("tools.")) {
+      const release = await orUserError(releaseOf(toolIn(key), value));
+      if (release instanceof UserError) failed.push(release.message);
+      else entries.push(...Object.entries(release).map(([name, text]): Entry => [[...path, name], text]));
+    } else if (typeof value !== "object") entries.push([path, value]);
+  }
+  // npm is a part of Node.
+  const hasNode = site.tools.node !== undefined || entries.some(([path]) => path[1] === "node");
+  return { entries: entries.filter(([[key]]) => key !== "npm" || hasNode), failed };
+}

@@ -1,0 +1,202 @@
+/** From what a repository's files say to keys of its site, each with the reason. Pure. */
+import { posix } from "node:path";
+import { publicDomains, repositoryOf } from "../../../../service/git-hosts/repository.ts";
+import { ownVariables } from "../../../config/site-checks.ts";
+import { flags, oldest } from "../../../config/site-schema.ts";
+import type { Files } from "./read.ts";
+import { below, buildOf, folderOf, packagesOf, parsed, type Recipe, recipesOf, releasesIn } from "./recipes.ts";
+
+/** The newest release of a project, or of a line such as Node 22, that is not older than `least`. */
+export type Newest = { readonly line?: string | undefined; readonly least?: string | undefined };
+/** `key`: below the site, with what it should be; without one there is nothing to set, or a person has to decide. */
+export type Finding = { readonly says: string; readonly key?: string; readonly value?: string | true | Newest };
+const set = (key: string, value: string | true | Newest, says: string): Finding => ({ key, value, says });
+/** Those that apply. */
+const some = (...findings: readonly (Finding | string | false)[]): Finding[] =>
+  findings.flatMap((one) => (one === false ? [] : typeof one === "string" ? [{ says: one }] : [one]));
+
+type Themes = ReadonlyMap<string, Files>; // those that are submodules, by their paths
+/** `at`: its folder, with a slash. */
+type Site = Readonly<{ files: Files; at: string; recipes: readonly Recipe[]; config: object }>;
+
+const configuration = /^(?:(.+?)\/)??(?:config\/_default\/(?:hugo|config)|hugo|config)\.(?:toml|ya?ml|json)$/;
+const ofConfig = /^(config\/(?:_default|production)\/(?=[^/]+$)|(?=(?:hugo|config)\.))([\w-]+)\.(?:toml|ya?ml|json)$/;
+const otherFolders = /(^|\/)(\.[^/]+|archetypes|content|exampleSite|layouts|node_modules|themes|_vendor)\//;
+const newLayouts =
+  /^(themes\/[^/]+\/)?layouts\/(_partials\/|_shortcodes\/|(baseof|home|page|section)(\.[^/]+)?\.html$)/;
+const hugosPackages = /^(postcss(-cli)?|tailwindcss|@tailwindcss\/cli|autoprefixer|rtlcss|@babel\/(cli|core))$/;
+const programs = /^(python3?|make|ruby|bundle|bash|sh|\.\/|node|npx|yarn|pnpm|npm run|go run)\b/;
+const ofHugo = /^(HUGO_(?!(VERSION|EXTENDED)$)|HUGOxPARAMSx)/;
+/** What a build sets itself, what has no meaning for its result, and what has a key or a variable here. */
+const known =
+  /^(-[bdestvM]|--(baseURL|cacheDir|cleanDestinationDir|debug|destination|enableGitInfo|environment|forceSyncStatic|logLevel|minify|no(Chmod|Times)|quiet|source|templateMetrics(Hints)?|theme|themesDir|verbose(Log)?))$/;
+
+export const isOlder = (a: string, b: string): boolean => a.localeCompare(b, "en", { numeric: true }) < 0;
+const textOf = (value: unknown): string => (["string", "number"].includes(typeof value) ? String(value) : "");
+const quoted = (names: readonly string[]): string => `\`${[...new Set(names)].slice(0, 3).join("`, `")}\``;
+/** "0.152" is 0.152.0; an edition, and the sign of a range, are left out. */
+const exact = (version = ""): string | undefined => {
+  const [, two, third = "0"] = /^(?:extended_)?[v^~]?(\d+\.\d+)(?:\.(\d+))?(?:$|[/_+-]?extended)/.exec(version) ?? [];
+  return two && `${two}.${third}`;
+};
+
+type Asked = { readonly hostname?: string | undefined; readonly folder?: string | undefined };
+export function findingsOf(files: Files, { hostname, folder }: Asked, themes?: Themes): Finding[] {
+  const { path = folder, why = "as it is set" } = folder === undefined ? siteFolder(files) : {};
+  if (path === undefined) return some(why);
+  const at = path && `${path}/`;
+  const site = { files, at, recipes: recipesOf(files, at), config: configOf(files, at) };
+  const first = some(at !== "" && set("folder", path, why));
+  return [...first, ...hugoRelease(site, themes), ...packages(site), ...sources(site), ...build(site, hostname)];
+}
+
+function siteFolder(files: Files): { path?: string; why: string } {
+  const found = [...files.texts].flatMap(([path, text]) => {
+    const [all, folder = ""] = configuration.exec(path) ?? [];
+    const isHugos = folder === "" || /baseURL|languageCode|contentDir|\btheme\b/i.test(text);
+    return all && isHugos ? [{ path, folder }] : [];
+  });
+  const named = recipesOf(files).find((one) => folderOf(one) && found.some(({ folder }) => folder === folderOf(one)));
+  if (named) return { path: folderOf(named)!, why: `${named.from} builds there` };
+  const own = found.filter(({ path }) => !otherFolders.test(path)).sort((a, b) => a.folder.length - b.folder.length);
+  const names = (all: typeof found) => quoted(all.map(({ path }) => path));
+  if (own[0]) return { path: own[0].folder, why: `${names(own)} is Hugo's configuration` };
+  const one = found.length > 0 ? `but in ${names(found)}. If that is the site, set site.folder` : "of the repository";
+  return { why: `Hugo's configuration is in no folder ${one}` };
+}
+
+/** In a folder of `config`, a file with another name holds the key of that name. */
+function configOf({ texts }: Files, at: string): object {
+  const trees = [...texts.keys()].sort().flatMap((path) => {
+    const [, , name] = (path.startsWith(at) && ofConfig.exec(path.slice(at.length))) || [];
+    const tree = name === undefined ? {} : parsed(path, texts.get(path));
+    return Object.entries(name === undefined || /^(hugo|config)$/.test(name) ? tree : { [name]: tree });
+  });
+  return Object.fromEntries(trees.map(([key, value]) => [key.toLowerCase(), value]));
+}
+
+/** The least release that the site, a theme or a layout needs, the latest first. */
+function leastOf({ files, at, config }: Site, themes: Themes): (readonly [from: string, least: string])[] {
+  const inConfig = (config: object) => textOf(below(config, "module", "hugoVersion", "min"));
+  const layout = [...files.texts.keys()].find((path) => path.startsWith(at) && newLayouts.test(path.slice(at.length)));
+  const named = [below(config, "theme")].flat().flatMap((name) => {
+    const path = posix.join(at, textOf(below(config, "themesDir")) || "themes", textOf(name));
+    const [theme, inside] = themes.has(path) ? [themes.get(path)!, ""] : [files, `${path}/`];
+    const file = parsed("theme.toml", theme.texts.get(`${inside}theme.toml`));
+    return [textOf(file.min_version), inConfig(configOf(theme, inside))].map((least) => [path, least] as const);
+  });
+  const all = [
+    ["Hugo's configuration", inConfig(config)] as const,
+    ...named,
+    [layout ?? "", layout && "0.146.0"] as const,
+  ];
+  const found = all.flatMap(([from, least]) => (exact(least) ? [[from, exact(least)!] as const] : []));
+  return found.sort(([, a], [, b]) => (isOlder(a, b) ? 1 : -1));
+}
+
+function hugoRelease(site: Site, themes: Themes = new Map()): Finding[] {
+  const asked = releasesIn(site.recipes, "hugo");
+  const [[from, least] = ["", "0"]] = leastOf(site, themes);
+  const needed = from && `${from} needs ${least} or later`;
+  const [first, ...others] = asked.filter(({ version }) => exact(version));
+  const version = exact(first?.version);
+  const older = version && isOlder(version, oldest) ? `${version}, and pushgate knows none before this` : "it";
+  const different = others.filter((other) => exact(other.version) !== version);
+  const why = [
+    ...(first ? [`${first.from} has ${older}`] : []),
+    ...(first ? different : asked).map((other) => `${other.from} has ${other.version}`),
+    ...(needed && (!version || isOlder(version, least)) ? [needed] : []),
+  ].join("; ");
+  if (version) return [set("tools.hugo", older === "it" ? version : oldest, why)];
+  return asked.length > 0 || isOlder(oldest, least)
+    ? [set("tools.hugo", { least }, why)]
+    : some("no file names a release of Hugo: the distribution's builds the site");
+}
+
+function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
+  const [[sass], [node]] = [releasesIn(recipes, "sass"), releasesIn(recipes, "node")];
+  const [layout] = [...texts].find(([path, text]) => path.includes("layouts/") && /dartsass/i.test(text)) ?? [];
+  const all = Object.entries(packagesOf(parsed("package.json", texts.get(`${at}package.json`))));
+  const tools = all.flatMap(([name]) => (hugosPackages.test(name) ? [name] : []));
+  const isNeeded = tools.length > 0 || JSON.stringify(config).includes("node_modules");
+  const isLocked = isNeeded && texts.has(`${at}package-lock.json`);
+  const foreign = all.filter(([, from]) => /^(git|file:|link:|https?:|[\w-]+\/)/.test(textOf(from)));
+  const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : "packages that Hugo's configuration names"}`;
+  const ofNode = node ? `${node.from} has ${node.version}` : "npm is a part of it";
+  const [, line, rest = ""] = /^[v^~]?(\d+)(\.\d+\.\d+$)?/.exec(node?.version ?? "") ?? []; // ">=18" names no line
+  return some(
+    (sass ?? layout) !== undefined && set("tools.sass", exact(sass?.version) ?? {}, `${sass?.from ?? layout} uses it`),
+    isLocked && set("tools.node", rest ? line + rest : { line }, ofNode),
+    isLocked && set("npm", true, `${why}, and package-lock.json`),
+    isLocked &&
+      foreign.length > 0 &&
+      `site.npm rejects what is from no registry: ${quoted(foreign.map(([name]) => name))}`,
+    isNeeded &&
+      !isLocked &&
+      `${why}, but no lock file. If Hugo runs them: npm install --package-lock-only, and commit it`,
+  );
+}
+
+function sources({ files: { texts, links }, at, config, recipes }: Site): Finding[] {
+  const [goMod = "", module] = [texts.get(`${at}go.mod`), below(config, "module")];
+  const isUsed = /^\s*require\b/m.test(goMod) || /"path":"[^"]+\//.test(JSON.stringify(below(module, "imports") ?? ""));
+  const isReplaced = /=>/.test(goMod) || ["workspace", "replacements"].some((key) => below(module, key) !== undefined);
+  const ways = [
+    [texts.has(`${at}_vendor/modules.txt`), "nothing to set, they are in _vendor"],
+    [isReplaced, "some are replaced, which is not followed. Run hugo mod vendor, and commit _vendor"],
+    [texts.has(`${at}go.sum`), "nothing to set, they are fetched"],
+    [true, "go.sum is missing. Run hugo mod tidy, and commit it"],
+  ] as const;
+  const modules = texts.get(".gitmodules") ?? "";
+  const urls = [...modules.matchAll(/^\s*url\s*=\s*((?:ssh:|[^/:\s]+@)\S+)/gm)].map(([, url]) => url!);
+  const isPublic = (url: string) => Object.values<string>(publicDomains).includes(repositoryOf(url).host);
+  const closed = urls.filter((url) => !isPublic(url));
+  const isSet = below(config, "enableGitInfo") === true;
+  const asks = recipes.some(({ variables }) => variables.HUGO_ENABLEGITINFO === "true");
+  const lfs = [...texts].some(([path, text]) => path.endsWith(".gitattributes") && /filter=lfs/.test(text));
+  return some(
+    isUsed && `Hugo modules: ${ways.find(([applies]) => applies)![1]}`,
+    lfs && "Git LFS: nothing to set, its files are fetched",
+    links.size > 0 && urls.some(isPublic) && "submodules over SSH: nothing to set, public ones are read over https",
+    links.size > 0 && closed.length > 0 && `submodules over SSH: ${quoted(closed)} needs a deploy key and knownHosts`,
+    isSet && "enableGitInfo: nothing to set",
+    asks && !isSet && "enableGitInfo: set it in Hugo's configuration, as it is where the site is built now",
+  );
+}
+
+function build({ at, recipes, config }: Site, hostname: string | undefined): Finding[] {
+  const recipe = recipes.find(buildOf) ?? recipes[0]!;
+  const { from, variables } = recipe;
+  const { option, options = [], before = [], after = [] } = buildOf(recipe) ?? {};
+  const given = (variable: string, ...names: string[]) =>
+    [option?.(...names) ?? variables[variable]].find((value) => value !== undefined && !value.includes("$"));
+  const isAllowed = (flag: string) => (flags as readonly string[]).includes(flag);
+  const others = options.filter((flag) => !isAllowed(flag) && !known.test(flag));
+  const ran = [
+    ...before.filter((step) => programs.test(step)),
+    ...after.filter((step) => /^python|pagefind/.test(step)),
+  ];
+  const [url, own] = [given("HUGO_BASEURL", "-b", "--baseURL"), textOf(below(config, "baseURL"))];
+  const [, host = url ?? own] = /^(?:https?:)?\/\/([^/:]+)/.exec(url ?? own) ?? [];
+  const ours = hostname === undefined ? url : host === hostname || host === "/" ? own : `https://${hostname}/`;
+  const environment = given("HUGO_ENVIRONMENT", "-e", "--environment") ?? "production";
+  const themesDir = given("HUGO_THEMESDIR", "--themesDir");
+  // A theme's own example: the repository is the theme, and a build has it in a folder of this name.
+  const isTheme = themesDir !== undefined && posix.join(at, themesDir).startsWith("..");
+  const theme = isTheme ? "source" : given("HUGO_THEME", "-t", "--theme");
+  const all = Object.entries({ ...variables, HUGO_THEMESDIR: themesDir, HUGO_THEME: theme });
+  const kept = all.filter(
+    ([name, value = "$"]) => ofHugo.test(name) && !ownVariables.test(name) && !value.includes("$"),
+  );
+  const has = `${from} has it`;
+  return some(
+    ours !== undefined &&
+      ours !== own &&
+      set("hugo.baseUrl", ours, hostname ? `the site has ${(url ?? own) || "none"}` : has),
+    environment !== "production" && set("hugo.environment", environment, has),
+    ...[...new Set(options)].filter(isAllowed).map((flag) => set("hugo.arguments", flag, has)),
+    ...kept.map(([name, value]) => set(`hugo.variables.${name}`, value!, has)),
+    others.length > 0 && `${from} has ${quoted(others)}, for which there is no key: set it in Hugo's configuration`,
+    ran.length > 0 && `${from} also runs ${quoted(ran)}, and a build runs Hugo alone: commit what it writes`,
+  );
+}

@@ -1,0 +1,150 @@
+/** What a repository's files say of how its site is built elsewhere: at Netlify, in a workflow, by a version manager. Pure. */
+import { parse as parseToml } from "smol-toml";
+import { parse as parseYaml } from "yaml";
+import type { Files } from "./read.ts";
+
+/** `values`: each text of the file by its key. `steps`: its commands one by one, with what package.json runs for them. */
+export type Recipe = {
+  readonly from: string;
+  readonly values: readonly (readonly [key: string, text: string])[];
+  readonly variables: Readonly<Record<string, string>>;
+  readonly steps: readonly string[];
+};
+
+type Tree = Readonly<Record<string, unknown>>;
+const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The value below these keys, in any case, as Hugo reads them. */
+export const below = (tree: unknown, ...keys: readonly string[]): unknown =>
+  keys.reduce((node, key) => {
+    const named = isTree(node) ? Object.entries(node) : [];
+    return named.find(([name]) => name.toLowerCase() === key.toLowerCase())?.[1];
+  }, tree);
+export const treeBelow = (tree: unknown, ...keys: readonly string[]): Tree => {
+  const found = below(tree, ...keys);
+  return isTree(found) ? found : {};
+};
+
+/** An empty tree for a text that is none of its format. */
+export function parsed(path: string, text = ""): Tree {
+  try {
+    const read = (): unknown => parseYaml(text.replace(/^\s*\/\/.*$/gm, ""), { logLevel: "silent" });
+    const tree = path.endsWith(".toml") ? parseToml(text) : read();
+    return isTree(tree) ? tree : {};
+  } catch {
+    return {};
+  }
+}
+
+const workflow = /^\.(github|forgejo|gitea)\/workflows\/[^/]+\.ya?ml$|^\.gitlab-ci\.yml$/;
+const publishes = /deploy|gh-pages|upload-pages|rsync|\bscp\b|s3 sync|firebase|^pages:/im;
+const hosted = /^(amplify\.yml|render\.yaml|vercel\.json|wrangler\.(toml|jsonc?))$/;
+
+/** In the order in which one outranks another: those that publish the site first. `at`: its folder, with a slash. */
+export function recipesOf({ texts }: Files, at = ""): Recipe[] {
+  const read = (path: string) => parsed(path, texts.get(path));
+  const line = (path: string) => texts.get(path)?.trim().split("\n")[0];
+  const netlify = read("netlify.toml");
+  const [build, production] = [treeBelow(netlify, "build"), treeBelow(netlify, "context", "production")];
+  const environment = { ...treeBelow(build, "environment"), ...treeBelow(production, "environment") };
+  const rank = (path: string) => (hosted.test(path) ? 2 : publishes.test(texts.get(path)!) ? 0 : 1);
+  const files = [...texts.keys()].filter(
+    (path) => hosted.test(path) || (workflow.test(path) && /hugo/i.test(texts.get(path)!)),
+  );
+  const manifest = read(`${at}package.json`);
+  const tools = (texts.get(".tool-versions") ?? "").split("\n").map((line) => line.trim().split(/\s+/).slice(0, 2));
+  const trees: (readonly [from: string, tree: Tree])[] = [
+    ["netlify.toml", { ...build, ...production, environment }],
+    ...files.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1)).map((path) => [path, read(path)] as const),
+    [".hugo-version", { hugo: line(".hugo-version") }],
+    ...[".nvmrc", ".node-version"].map((path) => [path, { node: line(path) }] as const),
+    [".tool-versions", Object.fromEntries(tools)],
+    ...["mise.toml", ".mise.toml"].map((path) => [path, treeBelow(read(path), "tools")] as const),
+    [`${at}package.json`, { ...treeBelow(manifest, "engines"), ...packagesOf(manifest) }],
+    ["Dockerfile", { run: texts.get("Dockerfile") }],
+  ];
+  return trees.map(([from, tree]) => recipe(from, tree, treeBelow(manifest, "scripts")));
+}
+
+export const packagesOf = (manifest: Tree): Tree =>
+  Object.assign({}, ...["peerDependencies", "devDependencies", "dependencies"].map((key) => treeBelow(manifest, key)));
+
+/** A variable may be written as `{ key, value }`, or have its value below it. */
+function valuesOf(node: unknown, key = ""): Recipe["values"] {
+  if (Array.isArray(node)) return node.flatMap((one) => valuesOf(one, key));
+  if (!isTree(node)) return node === undefined || node === null ? [] : [[key, String(node)]];
+  if (!isTree(node.value) && node.value !== undefined) return valuesOf(node.value, String(node.key ?? key));
+  return Object.entries(node).flatMap(([name, value]) => valuesOf(value, name));
+}
+
+function recipe(from: string, tree: Tree, scripts: Tree): Recipe {
+  const written = valuesOf(tree);
+  const assigned = written.flatMap(([, text]) => [
+    ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)[= ]["']?([^\s"';&]+)/g),
+  ]);
+  const all = [...written, ...assigned.map(([, name = "", value = ""]) => [name, value] as const)];
+  const variables = Object.fromEntries(all.filter(([key]) => /^(HUGO\w*|[A-Z][A-Z\d_]+)$/.test(key)));
+  const resolved = (text: string): string =>
+    text.replace(/\$\{\{ *env\.(\w+) *\}\}|\$\{?(\w+)\}?/g, (as, a?: string, b?: string) => variables[a ?? b!] ?? as);
+  const run = (text: string, depth = 0): string =>
+    text.replace(/\b(?:npm|pnpm|yarn)(?: run)? ([\w:.-]+)(?: --(?= |$))?/g, (as, name: string) =>
+      typeof scripts[name] === "string" && depth < 5 ? run(scripts[name], depth + 1) : as,
+    );
+  const values = all.map(([key, text]) => [key, resolved(text)] as const);
+  const commands = values.filter(([key]) => /^(run|(before_)?script|(pre|post)?(build)?_?commands?)$/i.test(key));
+  const steps = commands.flatMap(([, text]) => run(text.replace(/\\\n/g, " ")).split(/\n|&&|\|\||;|\|/));
+  return { from, values, variables, steps: steps.map((step) => step.trim()) };
+}
+
+const short: Readonly<Record<string, string>> = { D: "--buildDrafts", E: "--buildExpired", F: "--buildFuture" };
+
+/** The recipe's last build, where it is a step of its own: its options, the value of one, and the steps around it. */
+export function buildOf({ steps }: Recipe) {
+  const call = /^(?:\w+=\S+ +|npx +|RUN +|\.\/|bin\/)*hugo(?: +build)?((?: +-.*)?)$/;
+  const last = steps.findLastIndex((step) => call.test(step));
+  if (last < 0) return undefined;
+  const parts = call.exec(steps[last]!)![1]!.match(/(?:"[^"]*"|'[^']*'|\$\{\{[^}]*\}\}|[^\s"'])+/g) ?? [];
+  const words = parts
+    .map((part) => part.replace(/["']/g, ""))
+    .flatMap((word) => (/^-[DEFvM]+$/.test(word) ? [...word.slice(1)].map((one) => short[one] ?? "-v") : [word]));
+  const names = words.map((word) => word.split("=")[0]!);
+  const option = (...of: string[]): string | undefined => {
+    const at = names.findIndex((name) => of.includes(name));
+    return /=(.*)/s.exec(words[at] ?? "")?.[1] ?? (at < 0 ? undefined : words[at + 1]);
+  };
+  const options = names.filter((name) => name.startsWith("-"));
+  return { options, option, before: steps.slice(0, last), after: steps.slice(last + 1) };
+}
+
+/** Where the recipe builds: in the folder of `--source`, of `cd`, or of the service's own key. */
+export function folderOf(recipe: Recipe): string | undefined {
+  const { option, before = [] } = buildOf(recipe) ?? {};
+  const entered = before.flatMap((step) => /^cd +["']?([^\s"']+)/.exec(step)?.[1] ?? []).at(-1);
+  const [, named] =
+    recipe.values.find(([key]) => /^(working-directory|base|rootDir(ectory)?|appRoot)$/.test(key)) ?? [];
+  return (option?.("-s", "--source") ?? entered ?? named)?.replace(/^(\.?\/)+|^\.$|\/+$/g, "");
+}
+
+/** Keys whose values name a release, the first that is there deciding: a setup action reads its input, no variable. */
+const releaseKeys = {
+  hugo: [/^hugo-version$/, /^HUGO_VERSION$/, /^([\w:/-]*[:/])?(go)?hugo(-extended)?$/],
+  sass: [/^dart-sass-version$/, /^(DART_)?SASS_VERSION$/, /^(dart-sass|sass-embedded)$/],
+  node: [/^node-version$/, /^NODE_VERSION$/, /^node(js)?$/],
+};
+const inText = {
+  hugo: /hugo(?:_extended)?(?:_withdeploy)?_v?(\d+\.\d+\.\d+)_|hugo[\w./-]*:(?:v|[a-z]+-)?(\d+\.\d+\.\d+)/,
+  sass: /dart-sass-(\d+\.\d+\.\d+)-|(?:install.*|sass\/)(dart-sass)/,
+  node: /^FROM node:(\d+[.\d]*)/m,
+};
+
+/** Each recipe's release of a tool, as written there. */
+export const releasesIn = (recipes: readonly Recipe[], tool: keyof typeof releaseKeys) =>
+  recipes.flatMap(({ from, values }) => {
+    const known = values.filter(([, text]) => !text.includes("$"));
+    const groups = releaseKeys[tool].map((key) => known.flatMap(([name, text]) => (key.test(name) ? [text] : [])));
+    const [first] = groups.filter((texts) => texts.length > 0);
+    const [, ...inside] = inText[tool].exec(values.map(([, text]) => text).join("\n")) ?? [];
+    // Of a matrix, the first that is a number.
+    const version = first?.find((text) => text !== "latest") ?? first?.[0] ?? inside.find(Boolean);
+    return version === undefined ? [] : [{ from, version }];
+  });

@@ -1,0 +1,186 @@
+/** What is proposed for a repository. */
+import { expect, test } from "vitest";
+import { findingsOf } from "../../../../infra/cli/stack/repository/propose.ts";
+
+type Texts = Readonly<Record<string, string>>;
+const filesOf = (texts: Texts, links: Texts = {}) => ({
+  ...{ texts: new Map(Object.entries(texts)), links: new Map(Object.entries(links)) },
+});
+const lines = (found: ReturnType<typeof findingsOf>) =>
+  found.map(({ key, value, says }) =>
+    key ? `${key}: ${typeof value === "object" ? JSON.stringify(value) : value}` : says,
+  );
+
+/**
+ * A name, files with their texts, and after "=" the keys and values, or how a sentence begins. The first rows are what
+ * public sites have in these files, shortened.
+ */
+const sites = String.raw`
+google/docsy-example
+hugo.yaml enableGitInfo: true\nmodule: { imports: [{ path: github.com/google/docsy/theme }] }
+go.mod require github.com/google/docsy/theme v0.16.0 // indirect
+go.sum
+netlify.toml [build]\ncommand = "npm run build:preview"\n[context.production]\ncommand = "npm run build:production"
+package.json {"scripts":{"_hugo":"hugo --cleanDestinationDir","build:preview":"npm run _hugo -- -DFE","build:production":"npm run _hugo -- --minify"},"devDependencies":{"hugo-extended":"0.164.0","postcss-cli":"^11.0.1"}}
+= tools.hugo: 0.164.0; package.json has ${"`"}postcss-cli${"`"}, but no lock file; Hugo modules: nothing to set, they are fetched; enableGitInfo: nothing
+
+CaiJimmy/hugo-theme-stack-starter
+config/_default/config.toml
+config/_default/module.toml [[imports]]\npath = "github.com/CaiJimmy/hugo-theme-stack/v4"
+.github/workflows/deploy.yml jobs: { build: { env: { DART_SASS_VERSION: 1.97.1, HUGO_VERSION: 0.154.2 }, steps: [{ uses: peaceiris/actions-hugo@v3, with: { hugo-version: latest } }, { run: 'hugo --gc --baseURL "$\{{ steps.pages.outputs.base_url }}/" --cacheDir x' }] } }
+= tools.hugo: {"least":"0"}; tools.sass: 1.97.1; Hugo modules: go.sum is missing; hugo.arguments: --gc
+
+letsencrypt/website
+config/_default/hugo.toml baseURL = "https://letsencrypt.org/"
+netlify.toml [build]\ncommand = "hugo -D -F -d public"\n[build.environment]\nHUGO_VERSION = "0.162.0"\nNODE_VERSION = "24.5.0"
+package.json {"devDependencies":{"@tailwindcss/cli":"^4.1.16"}}
+package-lock.json
+= tools.hugo: 0.162.0; tools.node: 24.5.0; npm: true; hugo.arguments: --buildDrafts; hugo.arguments: --buildFuture
+
+2i2c-org/2i2c-org.github.io
+config/_default/hugo.yaml enableGitInfo: false
+netlify.toml [build]\ncommand = "python scripts/logos.py && hugo --gc -b $URL"\n[build.environment]\nHUGO_VERSION = "0.125.3"\nHUGO_ENABLEGITINFO = "true"\n[context.deploy-preview]\ncommand = "hugo --buildFuture"
+= tools.hugo: 0.125.3; enableGitInfo: set it in Hugo's; hugo.arguments: --gc; netlify.toml also runs ${"`"}python scripts/logos.py${"`"}, and
+
+18F/guides-and-methods-hugo
+config.yml theme: guides
+.hugo-version extended_0.104.3\n
+= tools.hugo: 0.111.3
+
+SubaruLenz/Personal-Website
+config/_default/hugo.toml
+amplify.yml env: { variables: { DART_SASS_VERSION: 1.89.2, HUGO_VERSION: 0.141.0 } }
+.github/workflows/gh-pages.yml jobs: { x: { steps: [{ with: { hugo-version: latest } }] } }
+= tools.hugo: 0.141.0; tools.sass: 1.89.2
+
+alex-shpak/hugo-book
+hugo.toml [module.hugoVersion]\nmin = "0.158.0"
+exampleSite/hugo.toml baseURL = "x"
+.github/workflows/deploy.yml steps: [{ with: { hugo-version: 0.158.0 } }, { working-directory: exampleSite, run: 'hugo --themesDir ../.. --baseURL="https://book.alxs.dev/"' }]
+.github/workflows/main.yml hugo: { matrix: { hugo-version: [latest, 0.150.0] }, steps: [{ with: { hugo-version: "$\{{ matrix.hugo-version }}" } }] }
+= folder: exampleSite; tools.hugo: 0.158.0; hugo.baseUrl: https://book.alxs.dev/; hugo.variables.HUGO_THEMESDIR: ../..; hugo.variables.HUGO_THEME: source
+
+kubernetes/contributor-site
+hugo.yaml themesDir: node_modules
+package.json {"devDependencies":{"docsy":"github:google/docsy#semver:0.10.0"},"engines":{"node":"20.x"}}
+package-lock.json
+= no file names a release; tools.node: {"line":"20"}; npm: true; site.npm rejects what is from no registry: ${"`"}docsy
+
+an image in a workflow of Forgejo
+hugo.toml
+.forgejo/workflows/x.yaml jobs: { a: { container: 'hugomods/hugo:exts-0.152.2' } }
+= tools.hugo: 0.152.2
+
+GitLab
+hugo.toml
+.gitlab-ci.yml image: registry.gitlab.com/pages/hugo/hugo_extended:0.123.4\npages: { script: [hugo -e staging] }
+= tools.hugo: 0.123.4; hugo.environment: staging
+
+a download
+hugo.toml
+.github/workflows/x.yml jobs: { a: { steps: [{ run: 'curl -LO https://x/hugo_extended_0.147.1_linux-amd64.deb' }] } }
+= tools.hugo: 0.147.1
+
+version managers
+hugo.toml
+.tool-versions hugo extended_0.120.4\n
+mise.toml [tools]\nhugo = "0.121"
+= tools.hugo: 0.120.4
+
+Vercel
+hugo.toml
+vercel.json {"build":{"env":{"HUGO_VERSION":"0.140"}},"buildCommand":"HUGO_PARAMS_STAGE=beta hugo --config a.toml && npx pagefind"}
+= tools.hugo: 0.140.0; hugo.variables.HUGO_PARAMS_STAGE: beta; vercel.json has ${"`"}--config${"`"}, for which; vercel.json also runs ${"`"}npx pagefind${"`"}
+
+Render
+hugo.toml
+render.yaml services: [{ envVars: [{ key: HUGO_VERSION, value: 0.130.0 }] }]
+= tools.hugo: 0.130.0
+
+a site in a folder, beside a theme's example
+docs/config.toml baseURL = "/"
+themes/a/exampleSite/config.toml baseURL = "/"
+= folder: docs; no file names
+
+a theme's least release
+hugo.toml theme = "a"
+themes/a/theme.toml min_version = "0.146.0"
+= tools.hugo: {"least":"0.146.0"}
+
+a theme that any Hugo builds
+hugo.toml theme = "a"
+themes/a/theme.toml min_version = "0.41"
+= no file names
+
+layouts of a later Hugo, and Dart Sass in one
+hugo.toml
+layouts/_partials/a.html {{ dict "transpiler" "dartsass" }}
+= tools.hugo: {"least":"0.146.0"}; tools.sass: {}
+
+modules in _vendor, and Git LFS
+hugo.toml
+go.mod require a.b/c v1.0.0
+_vendor/modules.txt
+.gitattributes *.png filter=lfs
+= no file names; Hugo modules: nothing to set, they are in _vendor; Git LFS: nothing to set
+
+replaced modules
+hugo.toml
+go.mod require a.b/c v1.0.0\nreplace a.b/c => ../c
+= no file names; Hugo modules: some are replaced
+
+a theme with an example
+exampleSite/hugo.toml baseURL = "x"
+= Hugo's configuration is in no folder but in ${"`"}exampleSite/hugo.toml${"`"}. If
+
+no site, and a file that is no TOML
+netlify.toml = broken
+= Hugo's configuration is in no folder of the repository
+`;
+
+test.each(
+  sites
+    .trim()
+    .split("\n\n")
+    .map((row) => row.split("\n")),
+)("%s", (_, ...row) => {
+  const files = row.slice(0, -1).map((line) => /^(\S+) ?(.*)$/.exec(line)!.slice(1));
+  const texts = files.map(([path, text]) => [path, text!.replaceAll("\\n", "\n").replaceAll("$\\{", "${")]);
+  const expected = row.at(-1)!.slice(2).split("; ");
+  const found = lines(findingsOf(filesOf(Object.fromEntries(texts)), {}));
+  expect(found.map((line, i) => line.slice(0, expected[i]?.length))).toEqual(expected);
+});
+
+test("a theme that is a submodule says its least release, and which submodules need a key", () => {
+  const url = (name: string, address: string) => `[submodule "${name}"]\n\tpath = themes/${name}\n\turl = ${address}\n`;
+  const modules = url("a", "git@github.com:x/a.git") + url("b", "git@git.example.org:b.git");
+  const files = filesOf({ "hugo.toml": 'theme = "a"', ".gitmodules": modules }, { "themes/a": "", "themes/b": "" });
+  const read = new Map([["themes/a", filesOf({ "hugo.yaml": "module: { hugoVersion: { min: 0.150.0 } }" })]]);
+  expect(lines(findingsOf(files, {}, read))).toEqual([
+    'tools.hugo: {"least":"0.150.0"}',
+    "submodules over SSH: nothing to set, public ones are read over https",
+    "submodules over SSH: `git@git.example.org:b.git` needs a deploy key and knownHosts",
+  ]);
+});
+
+test.each([
+  ['baseURL = "https://other.example.com/docs/"', ["hugo.baseUrl: https://www.example.org/"]],
+  ['baseURL = "https://www.example.org/docs/"', []],
+  ['baseURL = "/"', []],
+])("for a site at www.example.org with %s", (config, found) => {
+  expect(lines(findingsOf(filesOf({ "hugo.toml": config }), { hostname: "www.example.org" })).slice(1)).toEqual(found);
+});
+
+test("where files disagree, the one that builds the production site counts, and the line names the others", () => {
+  const texts = {
+    ...{ "hugo.toml": 'theme = "a"', "themes/a/theme.toml": 'min_version = "0.158.0"', ".hugo-version": "0.120.0" },
+    ".github/workflows/x.yml": "hugo: { with: { hugo-version: 0.140.0 } }",
+    "netlify.toml":
+      '[build.environment]\nHUGO_VERSION = "0.150.0"\n[context.production.environment]\nHUGO_VERSION = "0.152.2"',
+  };
+  const says = [
+    ...["netlify.toml has it", ".github/workflows/x.yml has 0.140.0", ".hugo-version has 0.120.0"],
+    "themes/a needs 0.158.0 or later",
+  ].join("; ");
+  expect(findingsOf(filesOf(texts), {})[0]).toEqual({ key: "tools.hugo", value: "0.152.2", says });
+});
