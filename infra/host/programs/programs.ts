@@ -50,7 +50,8 @@ export const programFact = (program: Program): string => `${paths[program]} is`;
 
 /** The parts of a layer that installs these programs. */
 export function programsOf(names: readonly Program[], made: ProgramHashes) {
-  const programs = names.map((name) => ({ name, path: paths[name], sha256: made[name]?.sha256 ?? "" }));
+  // A layer that leaves sends none. Each must be a word, as the shell takes them in pairs.
+  const programs = names.map((name) => ({ name, path: paths[name], sha256: made[name]?.sha256 ?? "none" }));
   const values = { programs: programs.flatMap(({ path, sha256 }) => [path, sha256]), incoming: paths.incoming };
   const facts = programs.map(({ name, path, sha256 }) => ({
     name: programFact(name),

@@ -57,6 +57,15 @@ echo "applied $?"; cat ${paths.receiver}; echo\n`;
 const send = (text: string, as = text) =>
   `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
 
+test("a layer that leaves names its programs in pairs, too, although none is sent", () => {
+  expect(programsOf(["builder", "fetcher"], {}).values.programs).toEqual([
+    paths.builder,
+    "none",
+    paths.fetcher,
+    "none",
+  ]);
+});
+
 describe("on a host", () => {
   beforeEach(({ skip }) => skip(noHost !== undefined, noHost));
   const look = `stat -c '%a %U:%G' ${paths.receiver}; ls -A ${paths.incoming} 2>/dev/null\n`;
