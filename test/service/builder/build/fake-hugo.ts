@@ -41,7 +41,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
   const inUnit = `GIT_DIR=${history}/.git GIT_WORK_TREE=${clone} GIT_CONFIG_SYSTEM=${gitconfig}`;
   mkdirSync(programs, { recursive: true });
   writeFileSync(join(programs, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${inUnit} exec git "$@"\n`, { mode: 0o755 });
-  const env = { ...variables, PATH: [programs, ...more, process.env.PATH].join(":"), HOME: "/proc/none" };
+  const env = { ...variables, PATH: [programs, ...more, process.env.PATH].join(":"), HOME: "/dev/null" };
   // As the unit, where something was fetched.
   const mounts = Object.entries(kinds)
     .map(([kind, { place }]) => [`${dependencies}/${kind}/${place}`, `${source}/${place}`])
