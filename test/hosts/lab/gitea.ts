@@ -79,7 +79,10 @@ export async function startGitea(trusted: string) {
   let daemon: ChildProcess;
   async function start(): Promise<void> {
     daemon = spawn("ip", `${prefix} web`.split(" "), { env, stdio: "ignore" });
-    await until("Gitea answers", () => api<object>("GET", "/version").catch(() => undefined), { pause: 100 });
+    await until("Gitea answers", () => api<object>("GET", "/version").catch(() => undefined), {
+      pause: 100,
+      timeout: 90_000,
+    });
   }
   async function stop(): Promise<void> {
     const ended = new Promise((resolve) => daemon.once("exit", resolve));
