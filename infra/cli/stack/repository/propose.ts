@@ -140,7 +140,9 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
 function sources({ files: { texts, links }, at, config, recipes }: Site): Finding[] {
   const [goMod = "", module] = [texts.get(`${at}go.mod`), below(config, "module")];
   const isUsed = /^\s*require\b/m.test(goMod) || /"path":"[^"]+\//.test(JSON.stringify(below(module, "imports") ?? ""));
-  const isReplaced = /=>/.test(goMod) || ["workspace", "replacements"].some((key) => below(module, key) !== undefined);
+  const isReplaced =
+    /=>/.test(goMod.replace(/\/\/.*/g, "")) ||
+    ["workspace", "replacements"].some((key) => below(module, key) !== undefined);
   const ways = [
     [texts.has(`${at}_vendor/modules.txt`), "nothing to set, they are in _vendor"],
     [isReplaced, "some are replaced, which is not followed. Run hugo mod vendor, and commit _vendor"],
