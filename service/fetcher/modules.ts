@@ -1,13 +1,14 @@
 /**
  * Modules, as go.mod and go.sum name them, from a proxy of Go modules: the versions that Go would choose, each go.mod and
- * each archive with the digest of go.sum. Go reads no go.mod, and a build no archive, that go.sum does not name.
+ * each archive with the digest of go.sum. Go reads no go.mod that go.sum does not name.
  */
 import { createHash } from "node:crypto";
-import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Entry, openPromise } from "yauzl";
 import { onDisk } from "../builder/build/disk.ts";
-import { counting, tooMany } from "../builder/files.ts";
+import { isConfiguration } from "../builder/build/hugo.ts";
+import { counting, ifThere, tooMany } from "../builder/files.ts";
 import { mebibytes } from "../builder/run/setback.ts";
 import { exchange } from "../exchange.ts";
 import { printable } from "../printable.ts";
@@ -17,6 +18,9 @@ type Module = readonly [path: string, version: string];
 type Sums = ReadonlyMap<string, string>;
 
 const most = { modules: 1_000, modBytes: 1 << 20 } as const;
+
+/** Go's, of the digests of public modules. */
+const checksums = "https://sum.golang.org";
 
 const fault = (message: string): Fault => new Fault("fault", message);
 const differs = (what: string): Fault => fault(`${what} has another digest than go.sum has.`);
@@ -42,7 +46,7 @@ export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits 
     if (room < 0) throw tooLarge;
     if (!fits(name)) throw fault(`the modules have ${tooMany}.`);
   };
-  for (const module of archives) {
+  const bring = async (module: Module, sum: string | undefined) => {
     const [path, version] = module;
     writeFileSync(archive, "");
     let left = limits.releaseBytes;
@@ -52,11 +56,46 @@ export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits 
     });
     if (left <= 0) throw tooLarge;
     const found = await unpack(archive, `${path}@${version}/`, join(vendor, path), admit);
-    if (found !== sums.get(module.join(" "))) throw differs(`the archive of ${path} ${version}`);
+    if (found !== sum) throw differs(`the archive of ${path} ${version}`);
+  };
+  for (const module of archives) await bring(module, sums.get(module.join(" ")));
+  // For what a module's configuration imports, Go adds the digest of its go.mod alone to go.sum.
+  const others = chosen.filter((module) => !archives.includes(module) && sums.has(`${module.join(" ")}/go.mod`));
+  const brought = [...archives];
+  for (const [path] of brought) {
+    const text = configurationOf(join(vendor, path));
+    for (const module of others.filter((other) => !brought.includes(other) && text.includes(other[0]))) {
+      const url = `${fetcher.registries.sums ?? checksums}/lookup/${module.map(escaped).join("@")}`;
+      await bring(module, published(module, sums, await ask(url, most.modBytes, until)));
+      brought.push(module);
+    }
   }
   rmSync(archive);
-  writeFileSync(join(vendor, "modules.txt"), archives.map((module) => `# ${module.join(" ")}\n`).join(""));
+  writeFileSync(join(vendor, "modules.txt"), brought.map((module) => `# ${module.join(" ")}\n`).join(""));
 };
+
+/** The configurations of a module, in one text. */
+function configurationOf(folder: string): string {
+  const paths = ["", "config/_default"].flatMap((place) =>
+    (ifThere(() => readdirSync(join(folder, place))) ?? []).map((name) => join(place, name)),
+  );
+  return paths
+    .filter(isConfiguration)
+    .map((path) => readFileSync(join(folder, path), "utf8"))
+    .join("\n");
+}
+
+/** The digest of an archive in a line of the checksum database, whose go.mod has to be that of go.sum. */
+function published(module: Module, sums: Sums, text: string): string | undefined {
+  const name = module.join(" ");
+  const sumOf = (what: string) =>
+    text
+      .split("\n")
+      .find((line) => line.startsWith(`${what} `))
+      ?.split(" ")[2];
+  if (sumOf(`${name}/go.mod`) !== sums.get(`${name}/go.mod`)) throw differs(`go.mod of ${name}, by ${checksums},`);
+  return sumOf(name);
+}
 
 /** A proxy has no capital letters. */
 const escaped = (text: string): string => text.replace(/[A-Z]/g, (letter) => `!${letter.toLowerCase()}`);

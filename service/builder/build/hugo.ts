@@ -14,7 +14,7 @@ const noMoreProcesses =
 const causes: readonly (readonly [RegExp, string])[] = [
   [
     /access denied: "go" is not whitelisted|binary with name "go" not found/,
-    "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy, and commit both.",
+    "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy, and commit both; or run hugo mod vendor, and commit _vendor.",
   ],
   [
     /(?:binary with name|exec:|access denied:) "(npx|node|postcss|tailwindcss|babel)"(?:: executable file)? (?:is )?not|install with "npm install ([^"\n]+)"/,
@@ -85,6 +85,10 @@ export function warningsOf(output: string): string[] {
 
 /** Its group: the folder with this configuration. */
 const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|ya?ml|json)$/;
+
+/** Whether the file at this path, relative to a site or a module, is its configuration. */
+export const isConfiguration = (path: string): boolean =>
+  configured.exec(path)?.at(1) === undefined && configured.test(path);
 
 /** Whether the site's configuration names what makes Hugo run git, whatever its value. */
 export const readsHistory = (files: readonly string[], text: (path: string) => string, folder = ""): boolean =>
@@ -181,7 +185,11 @@ function lastLines(output: string): string {
   );
   const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
   const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>
-    line.replace(/^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?|; the current security configuration is:/g, ""),
+    line.replace(
+      // Of templates that call each other, the last has the cause.
+      /^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?(.*: execute of template failed: )?|; the current security configuration is:/g,
+      "",
+    ),
   );
   return printable(words.join(" | "), 1_000);
 }

@@ -32,7 +32,7 @@ function fetched(mod: string, sum: string, { seconds = 30 } = {}, by = modules) 
   }
   writeFileSync(at("wanted/go.mod"), mod);
   writeFileSync(at("wanted/go.sum"), sum);
-  const fetcher = { socket: "", result: "", registries: { go: proxy.url, npm: "" } };
+  const fetcher = { socket: "", result: "", registries: { go: proxy.url, npm: "", sums: `${proxy.url}/sums` } };
   let left = 5;
   return by(at("wanted"), at("fetched"), { limits: { releaseBytes: MiB, seconds }, fetcher }, () => --left > 0);
 }
@@ -74,6 +74,29 @@ test("the latest version that any go.mod names is unpacked, and an archive that 
   expect(proxy.asked.at(-1)).toBe("/moved");
 });
 
+test("an archive that a module's configuration imports, and go.sum lacks, has the digest of the checksum database", async () => {
+  const imported = moduleOf("example.org/b", "v1.0.0+incompatible", { "b.txt": "b" });
+  const theme = moduleOf(
+    "example.org/a",
+    "v1.0.0",
+    { "hugo.toml": 'path = "example.org/b"' },
+    "example.org/b v1.0.0+incompatible",
+  );
+  proxy.add(imported, theme);
+  const [mod, sum] = ["require example.org/a v1.0.0\n", theme.zipSum + theme.modSum + imported.modSum];
+  const lookup = "/sums/lookup/example.org/b@v1.0.0+incompatible";
+  proxy.has.set(lookup, `7\n${imported.zipSum}${imported.modSum}\ngo.sum database tree\n`);
+  await fetched(mod, sum);
+  expect(readFileSync(at("fetched/_vendor/example.org/b/b.txt"), "utf8")).toBe("b");
+  expect(readFileSync(at("fetched/_vendor/modules.txt"), "utf8")).toMatch(
+    /^# example.org\/a .*\n# example.org\/b .*\n$/,
+  );
+  proxy.has.set(lookup, `7\n${theme.zipSum.replace("/a v1.0.0", "/b v1.0.0+incompatible")}${imported.modSum}`);
+  await expect(fetched(mod, sum)).rejects.toThrow(
+    "the archive of example.org/b v1.0.0+incompatible has another digest",
+  );
+});
+
 test("versions have the order of Semantic Versioning, with Go's own forms", () => {
   const pseudo = ["v0.0.0-20241231000000-ffffff", "v0.0.0-20250101000000-abcdef"];
   const before = ["rc", "rc.9", "rc.9.1", "rc.10", "rc.a", "rc-1"].map((words) => `v1.0.0-${words}`);
@@ -101,7 +124,7 @@ const parts = {
   says: ["this.actualByteCount > this.expectedByteCount", "false"],
   room: ["if (room < 0)", "if (false)"],
   files: ["if (!fits(name))", "if (false)"],
-  sum: ['if (found !== sums.get(module2.join(" ")))', "if (false)"],
+  sum: ["if (found !== sum2)", "if (false)"],
 } as const;
 type Part = keyof typeof parts;
 
