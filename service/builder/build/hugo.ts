@@ -143,6 +143,8 @@ export function reasonOf(
   // Go's own words, where the kernel denied memory instead of killing Hugo (LimitDATA=).
   const memoryDenied = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
   const said = lastLines(output);
+  // Of what Hugo warns of, if its errors do not say.
+  const cause = meant((output.match(/^(ERROR|Error:).*/gm) ?? []).join("\n")) ?? meant(output);
   switch (memoryDenied ? "oom-kill" : result) {
     case "oom-kill":
       return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
@@ -161,10 +163,7 @@ export function reasonOf(
       if (status === "203") return "Hugo cannot be started. Run npx pulumi up, which installs it.";
       // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
-      return (
-        version +
-        (meant(output) ? `${meant(output)} (Hugo: ${said})` : `${templateOf(output) ?? "Hugo failed"}: ${said}`)
-      );
+      return version + (cause ? `${cause} (Hugo: ${said})` : `${templateOf(output) ?? "Hugo failed"}: ${said}`);
     default:
       return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-generator-*'. Its output: ${said}`;
   }

@@ -78,6 +78,15 @@ test.each([
   expect([found.startsWith(words), found.includes(said!)]).toEqual([true, true]);
 });
 
+test("the errors say why before the warnings do, and the innermost of templates that call each other", () => {
+  const failed = (name: string) => `template: ${name}: execute of template failed: `;
+  const found = reason(
+    "exit-code exited 1",
+    `WARN Get "https://y/": dial udp\nERROR ${failed("a")}${failed("b")}Get "https://x/": dial tcp`,
+  );
+  expect(found).toMatch(/^the build does not reach https:\/\/x\/\. .*\(Hugo: Get "https:\/\/x\/": dial tcp\)$/);
+});
+
 const module = 'Module "t" is not compatible with this Hugo version';
 test.each([
   [`WARN 2026/11/23 12:00:00 ${module}; run\nError: x`, "", module],
