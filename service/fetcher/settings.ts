@@ -1,8 +1,6 @@
 /** What the fetcher reads of the builder's settings, which are public. */
-import { type BuilderSettings, builderShape } from "../builder/settings.ts";
+import { builderShape } from "../builder/settings.ts";
 import { type Environment, environment, readShape, withFaults } from "../settings.ts";
-
-export type Registries = BuilderSettings["fetcher"]["registries"];
 
 export const readFetcher = (env: Environment = environment) =>
   withFaults((report) => {

@@ -1,16 +1,12 @@
 /** A fake of the fetcher's unit: a connection to its socket has this process fetch, without account, sandbox and limits. */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { join } from "node:path";
 import { beginOfBuild } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import { type BuilderSettings, exits } from "../../../../service/builder/settings.ts";
-import { type Bring, Fault } from "../../../../service/fetcher/fault.ts";
-import { modules } from "../../../../service/fetcher/modules.ts";
-import { packages } from "../../../../service/fetcher/npm.ts";
-
-const kinds: Readonly<Record<string, Bring>> = { modules, packages };
+import { bringAll } from "../../../../service/fetcher/bring.ts";
+import { Fault } from "../../../../service/fetcher/fault.ts";
 
 export async function startFakeFetcher(settings: BuilderSettings): Promise<Server> {
   const { wanted, fetched } = placesOf(settings);
@@ -20,11 +16,7 @@ export async function startFakeFetcher(settings: BuilderSettings): Promise<Serve
     connection.on("error", () => {}).write(`${beginOfBuild}${id}\n`);
     let code = 0;
     try {
-      for (const [name, bring] of Object.entries(kinds)) {
-        if (!existsSync(join(wanted, name))) continue;
-        mkdirSync(join(fetched, name));
-        await bring(join(wanted, name), join(fetched, name), settings);
-      }
+      await bringAll(wanted, fetched, settings);
     } catch (error) {
       connection.write(`${(error as Error).message}\n`);
       code = error instanceof Fault ? exits[error.kind] : 1;
