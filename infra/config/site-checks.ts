@@ -5,7 +5,7 @@ import { local, networks } from "../networks.ts";
 import { isOutside, otherGitHost } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
-import { type Release, releasesOf } from "./tools.ts";
+import { isOlder, type Release, releasesOf } from "./tools.ts";
 
 type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & {
   readonly key: string;
@@ -87,7 +87,7 @@ function toolFaults({ key, name, site }: Keyed, before: readonly Keyed[]): Fault
     );
     return faultsOf(`${key}.tools.${tool}`, {
       [`is ${version}, older than ${key}.hugo.minimum, ${minimum}. Use a later release, or lower the minimum.`]:
-        tool === "hugo" && version.localeCompare(minimum, "en", { numeric: true }) < 0,
+        tool === "hugo" && isOlder(version, minimum),
       [`is ${version}, as in ${others[0]?.key}, with other digests. Correct those that the release's page does not have.`]:
         others.length > 0,
     });

@@ -5,6 +5,7 @@ import { unread } from "../apply/reconcile.ts";
 import type { HostReport, Listener } from "../apply/report.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
+import { isOlder } from "../config/tools.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { units } from "./paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
@@ -81,7 +82,7 @@ const distribution: Check = ({ answer, fault, warn }) => {
 
 const older = (version: string, least: string): boolean => {
   const [found = ""] = /\d+(\.\d+)*/.exec(version.replace(/^\d+:/, "")) ?? [];
-  return found.localeCompare(least, "en", { numeric: true }) < 0;
+  return isOlder(found, least);
 };
 
 /** `least`: the oldest versions that the tests have run the rendered files through; docs/decisions has the reasons. */

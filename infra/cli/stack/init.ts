@@ -13,7 +13,7 @@ import { orUserError, UserError } from "../../user-error.ts";
 import { command } from "../command.ts";
 import { jsonOf, must, pulumi } from "../stack.ts";
 import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
-import { type Entry, entriesOf, lineOf, nothing, proposals } from "./repository/proposal.ts";
+import { type Entry, entriesOf, nothing, proposals, textOf } from "./repository/proposal.ts";
 import { defaultBranch } from "./repository/read.ts";
 import { newSecret } from "./secret.ts";
 
@@ -49,7 +49,7 @@ async function readSite({ repository = "", branch = "", siteHostname }: Answers)
   const site = { ...nothing, ...(siteHostname && { hostname: siteHostname }) };
   const found = await orUserError(proposals({ repository, branch }, site));
   if (found instanceof UserError) return { entries: [], failed: [found.message] };
-  console.log([`${repository}, branch ${branch}:`, ...found.map(lineOf)].join("\n"));
+  console.log(textOf({ repository, branch }, found));
   return entriesOf(found, site);
 }
 

@@ -7,7 +7,7 @@ import { toolFolder } from "../../host/tools/tools.ts";
 import { UserError } from "../../user-error.ts";
 import { all, command, confirm, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { must, readStack } from "../stack.ts";
-import { type Entry, entriesOf, lineOf, proposals } from "./repository/proposal.ts";
+import { type Entry, entriesOf, proposals, textOf } from "./repository/proposal.ts";
 import { download, seconds } from "./repository/releases.ts";
 
 function named(word: string): [ToolName, string] {
@@ -62,8 +62,7 @@ export const tools = command({
     const found = words.length > 0 ? given : await proposals(hooks[index]!, site);
     const missing = found.filter(({ isSet }) => !isSet);
     if (words.length === 0) {
-      const { repository, branch } = hooks[index]!;
-      console.log([`${repository}, branch ${branch}:`, ...found.map(lineOf)].join("\n"));
+      console.log(textOf(hooks[index]!, found));
       if (options.check) process.exitCode = missing.length > 0 ? 7 : 0;
       if (options.check || missing.length === 0) return;
       await confirm("Write the lines that begin with + into the stack file?", options);

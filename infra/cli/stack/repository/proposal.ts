@@ -3,9 +3,9 @@ import * as v from "valibot";
 import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
 import type { Hook, Site } from "../../../config/schema.ts";
 import { site as siteShape } from "../../../config/site-schema.ts";
-import type { ToolName } from "../../../config/tools.ts";
+import { isOlder, type ToolName } from "../../../config/tools.ts";
 import { orUserError, UserError } from "../../../user-error.ts";
-import { type Finding, findingsOf, isOlder } from "./propose.ts";
+import { type Finding, findingsOf } from "./propose.ts";
 import { type Files, readFiles } from "./read.ts";
 import { below } from "./recipes.ts";
 import { releaseOf } from "./releases.ts";
@@ -65,10 +65,15 @@ function hasAlready(site: Known, key: string, value: Finding["value"]): boolean 
   return key === "hugo.baseUrl" ? now !== undefined : (version || now) === value;
 }
 
-export const lineOf = ({ key, value, says, isSet }: Proposal): string => {
+const lineOf = ({ key, value, says, isSet }: Proposal): string => {
   const proposed = typeof value === "object" ? "the newest release" : value;
   return key === undefined ? `    ${says}` : `  ${isSet ? "=" : "+"} ${key}: ${proposed} (${says})`;
 };
+
+export const textOf = (
+  { repository, branch }: Pick<Hook, "repository" | "branch">,
+  found: readonly Proposal[],
+): string => [`${repository}, branch ${branch}:`, ...found.map(lineOf)].join("\n");
 
 export type Entry = readonly [path: readonly (string | number)[], value: string | true];
 

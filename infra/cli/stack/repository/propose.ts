@@ -3,6 +3,7 @@ import { posix } from "node:path";
 import { publicDomains, repositoryOf } from "../../../../service/git-hosts/repository.ts";
 import { ownVariables } from "../../../config/site-checks.ts";
 import { flags, oldest } from "../../../config/site-schema.ts";
+import { isOlder } from "../../../config/tools.ts";
 import type { Files } from "./read.ts";
 import { below, buildOf, folderOf, packagesOf, parsed, type Recipe, recipesOf, releasesIn } from "./recipes.ts";
 
@@ -31,7 +32,6 @@ const ofHugo = /^(HUGO_(?!(VERSION|EXTENDED)$)|HUGOxPARAMSx)/;
 const known =
   /^(-[bdestvM]|--(baseURL|cacheDir|cleanDestinationDir|debug|destination|enableGitInfo|environment|forceSyncStatic|logLevel|minify|no(Chmod|Times)|quiet|source|templateMetrics(Hints)?|theme|themesDir|verbose(Log)?))$/;
 
-export const isOlder = (a: string, b: string): boolean => a.localeCompare(b, "en", { numeric: true }) < 0;
 const textOf = (value: unknown): string => (["string", "number"].includes(typeof value) ? String(value) : "");
 const quoted = (names: readonly string[]): string => `\`${[...new Set(names)].slice(0, 3).join("`, `")}\``;
 /** "0.152" is 0.152.0; an edition, and the sign of a range, are left out. */

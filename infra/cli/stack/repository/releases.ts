@@ -1,9 +1,16 @@
 /** What the pages of programs say: digests of a release's archives, and which release is the newest. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
-import { type Architecture, archiveUrl, type Release, type ToolName, tools as table } from "../../../config/tools.ts";
+import {
+  type Architecture,
+  archiveUrl,
+  isOlder,
+  type Release,
+  type ToolName,
+  tools as table,
+} from "../../../config/tools.ts";
 import { UserError } from "../../../user-error.ts";
-import { isOlder, type Newest } from "./propose.ts";
+import type { Newest } from "./propose.ts";
 
 const mostBytes = 256 << 20; // as on a host
 export const seconds = 300;
