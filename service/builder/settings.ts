@@ -55,11 +55,9 @@ export const builderShape = v.object({
     digest: v.exactOptional(text),
   }),
   fetcher: v.object({
-    ...{
-      socket: absolute,
-      result: absolute,
-      registries: v.object({ go: registry, npm: registry, sums: v.exactOptional(registry) }),
-    },
+    socket: absolute,
+    result: absolute,
+    registries: v.object({ go: registry, npm: registry, sums: v.exactOptional(registry) }),
     /** The release of Node whose npm installs packages. */
     node: v.optional(absolute),
   }),

@@ -64,10 +64,10 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
-const members = [units.buildPath, units.reconcileTimer, units.generatorSocket, units.fetcherSocket, units.stopSocket];
+const ofSockets = [units.generatorSocket, units.fetcherSocket, units.stopSocket];
+const members = [units.buildPath, units.reconcileTimer, ...ofSockets];
 
-const sockets = (hook: string) =>
-  [units.generatorSocket, units.fetcherSocket, units.stopSocket].map((socket) => socket(hook));
+const sockets = (hook: string) => ofSockets.map((socket) => socket(hook));
 
 const moreMembers = (hook: SiteHook) => [
   ...(hook.site.schedule === undefined ? [] : [units.scheduleTimer]),

@@ -9,8 +9,10 @@ import { builderUser, fetcherUser, paths, runFolders, units } from "../paths.ts"
 import { toolFolder, toolsOf } from "../tools/tools.ts";
 
 /** The folder of the release of Node whose npm installs packages. */
-export const nodeOf = ({ site }: Pick<SiteHook, "site">): string | undefined =>
-  toolsOf({ site }).flatMap(({ tool, id }) => (site.npm && tool === "node" ? [toolFolder(id)] : []))[0];
+export function nodeOf({ site }: Pick<SiteHook, "site">): string | undefined {
+  const node = site.npm ? toolsOf({ site }).find(({ tool }) => tool === "node") : undefined;
+  return node && toolFolder(node.id);
+}
 
 export function fetcherFiles(hook: SiteHook, settings: string, leastMemoryMiB: number): HostFile[] {
   const { name, site } = hook;

@@ -84,7 +84,9 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
   return [
     ...instanceFile(units.content(name), finding),
     unitFile(
-      ...([import.meta.url, units.generatorSocket(name), { ...socket, unit: "generator" }] as const),
+      import.meta.url,
+      units.generatorSocket(name),
+      { ...socket, unit: "generator" },
       "pushgate-generator.socket",
     ),
     generatorService(hook),
@@ -96,12 +98,11 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
 /** Of what was fetched, into the source: the builder makes the mount points. */
 const mountsOf = ({ name, site: { folder } }: SiteHook): string =>
   Object.entries(kinds)
-    // Each path in quotes of its own: systemd finds no colon between quotes.
-    .map(([kind, { place }]) => [
-      `-${paths.sites}/${name}/work/dependencies/${kind}/${place}`,
-      unitWord(`${sourceOf(folder)}/${place}`),
-    ])
-    .map((mount) => `BindReadOnlyPaths=${mount.join(":")}`)
+    .map(([kind, { place }]) => {
+      const from = `${paths.sites}/${name}/work/dependencies/${kind}/${place}`;
+      // Each path in quotes of its own: systemd finds no colon between quotes.
+      return `BindReadOnlyPaths=-${from}:${unitWord(`${sourceOf(folder)}/${place}`)}`;
+    })
     .join("\n");
 
 function generatorService(hook: SiteHook): HostFile {

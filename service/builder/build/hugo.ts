@@ -87,8 +87,10 @@ export function warningsOf(output: string): string[] {
 const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|ya?ml|json)$/;
 
 /** Whether the file at this path, relative to a site or a module, is its configuration. */
-export const isConfiguration = (path: string): boolean =>
-  configured.exec(path)?.at(1) === undefined && configured.test(path);
+export function isConfiguration(path: string): boolean {
+  const found = configured.exec(path);
+  return found !== null && found[1] === undefined;
+}
 
 /** Whether the site's configuration names what makes Hugo run git, whatever its value. */
 export const readsHistory = (files: readonly string[], text: (path: string) => string, folder = ""): boolean =>
@@ -107,10 +109,7 @@ const requirement = /^[\t ]*(?:require[\t ]+)?([\w.~-]+(?:\/[\w.~-]+)+)[\t ]+v\d
 /** Whether a module of go.mod is named in the site's configuration, which maps it to no folder of the repository. */
 export function needsModules({ files, text }: { files: readonly string[]; text: (path: string) => string }): boolean {
   if (!files.includes("go.mod")) return false;
-  const configuration = files
-    .filter((path) => configured.exec(path)?.[1] === undefined && configured.test(path))
-    .map(text)
-    .join("\n");
+  const configuration = files.filter(isConfiguration).map(text).join("\n");
   const paths = [...text("go.mod").matchAll(requirement)].map(([, path]) => path!);
   const isReplaced = (path: string) => new RegExp(`${path.replaceAll(".", "\\.")}\\s*->`).test(configuration);
   if (!paths.some((path) => configuration.includes(path) && !isReplaced(path))) return false;
