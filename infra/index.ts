@@ -23,7 +23,7 @@ const { settings, secrets, access } = readSettings();
 const api = cloudflareApi(access);
 const names = allHostnames(settings);
 
-void compareRanges();
+void compareRanges(settings.hooks);
 
 // What is there now. All faults of the zone and of every host are reported here, before anything changes.
 const [{ live, presented }, probed, programs] = await Promise.all([

@@ -17,6 +17,7 @@ const commands = [
   ["site", "build <hook>", "build a site now, without a push, and wait for the result"],
   ["site", "rollback <hook> [release]", "publish a kept release again"],
   ["stack", "audit", "compare Cloudflare, every host and webhooks with the declaration"],
+  ["stack", "networks", "bring the address ranges up to date that Cloudflare and git hosts publish"],
   ["stack", "adopt", "take over what exists at Cloudflare, also after a lost state"],
 ] as const;
 

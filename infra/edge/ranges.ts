@@ -1,29 +1,24 @@
-/** Compares the ranges that Cloudflare publishes with those that the hosts' firewalls admit. */
+/** Compares the ranges that Cloudflare and the hooks' git hosts publish with those that the hosts admit. */
 import * as pulumi from "@pulumi/pulumi";
-import { networks } from "../networks.ts";
+import { differences, ownersOf, readPublished } from "../config/published.ts";
 import { cloudflare } from "./provider.ts";
 
-const { source, cidrs: admitted } = networks.cloudflare;
-
-/** What preview warns of, a text for each difference. */
-export function rangeWarnings(published: readonly string[]): string[] {
-  const missing = published.filter((cidr) => !admitted.includes(cidr));
-  const gone = admitted.filter((cidr) => !published.includes(cidr));
-  return [
-    ...(missing.length === 0
-      ? []
-      : [`Cloudflare connects from ${missing.join(", ")}, too, which the hosts' firewalls do not admit`]),
-    ...(gone.length === 0 ? [] : [`the hosts' firewalls admit ${gone.join(", ")}, which Cloudflare no longer names`]),
-  ].map((text) => `${text} (${source}). Update pushgate, or change infra/networks.ts, then run npx pulumi up.`);
-}
+/** Seconds: the run ends later if a git host does not answer. */
+const patience = 5;
 
 /**
- * The provider reads them: for that the engine starts it at once, beside the probe of the hosts. At the first resource of
- * Cloudflare, after the probe, each preview would wait a second for it.
+ * Warns of each difference. The provider reads Cloudflare's: for that the engine starts it at once, beside the probe of the
+ * hosts. At the first resource of Cloudflare, after the probe, each preview would wait a second for it.
  */
-export async function compareRanges(): Promise<void> {
+export async function compareRanges(hooks: Parameters<typeof ownersOf>[0]): Promise<void> {
+  const warn = (texts: Record<string, string>) => Object.values(texts).forEach((text) => void pulumi.log.warn(text));
+  for (const owner of ownersOf(hooks))
+    readPublished(owner, patience).then(
+      (published) => warn(differences(owner, published)),
+      ({ message }: Error) => warn({ message }),
+    );
   try {
     const { ipv4Cidrs = [], ipv6Cidrs = [] } = await cloudflare.getIpRanges();
-    for (const text of rangeWarnings([...ipv4Cidrs, ...ipv6Cidrs])) void pulumi.log.warn(text);
+    warn(differences("cloudflare", [...ipv4Cidrs, ...ipv6Cidrs]));
   } catch {} // the provider reports it as an error of the stack
 }

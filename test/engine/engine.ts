@@ -28,6 +28,8 @@ import { stayingPlugins } from "./staying-plugins.ts";
 export { engineVersion, findEngine, noEngine, shortRuns } from "./install-engine.ts";
 
 const repository = fileURLToPath(new URL("../..", import.meta.url));
+/** The variable that has no program of a test request ranges from the internet. */
+export const offline = { NODE_OPTIONS: `--require ${join(repository, "test/fakes/offline.cjs")}` };
 const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));
 
 /** Milliseconds for a test of several runs: each may start the plugins, and the real cloudflare plugin has 350 MB. */
@@ -162,7 +164,7 @@ function readEvents(file: string): Pick<Run, "steps" | "diagnostics"> {
 
 /** The program's own warnings that begin with no host's name, and the provider's of a setting that the API cannot delete. */
 const usual =
-  /^(the (client|origin) certificate |the zone |Cloudflare connects from |Bot Fight Mode stays off)|cannot be destroyed/;
+  /^(the (client|origin) certificate |the zone |Cloudflare sends from |GitHub's ranges were not compared|Bot Fight Mode stays off)|cannot be destroyed/;
 
 /** Throws if a run that succeeded shows an error, or a warning that is none of the program's: its display is then red. */
 function quiet(run: Run, hosts: readonly { readonly name: string }[]): Run {
@@ -212,6 +214,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     NO_COLOR: "1",
     NODE_COMPILE_CACHE: compileCache,
     ...shortRuns,
+    ...offline,
     ...options.env,
     PATH: [
       ...(options.path ?? []),

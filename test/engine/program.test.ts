@@ -30,7 +30,7 @@ describe("the program", { timeout: patience }, () => {
     api.zone.ranges = [...ranges, "198.51.100.0/24"];
     const preview = await stack.preview("--diff");
     api.zone.ranges = ranges;
-    expect(JSON.stringify(preview.diagnostics)).toContain("Cloudflare connects from 198.51.100.0/24, too");
+    expect(JSON.stringify(preview.diagnostics)).toContain("Cloudflare sends from 198.51.100.0/24, too");
     expect(preview.stdout).not.toContain("error:");
     expect(preview.code).toBe(0);
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));

@@ -7,7 +7,15 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writ
 import { homedir, tmpdir, userInfo } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { engineVersion, fakePlugins, findEngine, noEngine, shortRuns, withoutDebugLogs } from "../engine/engine.ts";
+import {
+  engineVersion,
+  fakePlugins,
+  findEngine,
+  noEngine,
+  offline,
+  shortRuns,
+  withoutDebugLogs,
+} from "../engine/engine.ts";
 import { Terminal } from "../infra/cli/stack/terminal.ts";
 import { run } from "./lab/process.ts";
 import { sshFolder } from "./lab/ssh.ts";
@@ -77,6 +85,7 @@ export async function startOperator(
       // Saves compiling pushgate and the SDK again for each line that is typed.
       NODE_COMPILE_CACHE: join(home, ".cache/compile"),
       ...shortRuns,
+      ...offline,
       PULUMI_SKIP_UPDATE_CHECK: "true",
       PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
       PULUMI_DISABLE_REGISTRY_RESOLVE: "true",

@@ -1,8 +1,9 @@
 /** `pulumi preview` as an audit. Where a git host's token is in the environment, it compares the webhooks, too. */
+import { differences, ownersOf, readPublished } from "../../config/published.ts";
 import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
-import { pulumi, readStack } from "../stack.ts";
+import { type Declared, pulumi, readStack } from "../stack.ts";
 import { assertOneOrigin, clientOf, drift } from "../webhook/webhooks.ts";
 
 /** Exit statuses, as the program's help has them. */
@@ -14,14 +15,27 @@ export const audit = command({
   // --run-program: the engine reads Cloudflare with the token of the configuration, not with that of the last `up`.
   const args = ["preview", "--run-program", "--expect-no-changes", "--diff", ...ofStack(options)];
   const { code } = await pulumi(args, { shown: true, prompts: true });
-  const webhooks = await auditWebhooks(options);
-  process.exitCode = code === 0 ? webhooks : (code ?? failed);
+  const { hosts, hooks } = await readStack(ofStack(options));
+  const isServed = hosts.some(({ state }) => state === "present");
+  const others = [await auditRanges(hooks), isServed ? await auditWebhooks(hooks, options) : 0];
+  process.exitCode = code === 0 ? (others.includes(failed) ? failed : Math.max(...others)) : (code ?? failed);
 });
 
-async function auditWebhooks(options: Options): Promise<number> {
-  const { hosts, hooks } = await readStack(ofStack(options));
-  const hasToken = hooks.some((hook) => clientOf(hook) !== undefined);
-  if (!hasToken || !hosts.some(({ state }) => state === "present")) return 0;
+/** preview has warned of each difference; an audit fails where a delivery would be rejected. */
+async function auditRanges(hooks: Declared["hooks"]): Promise<number> {
+  const found = await Promise.all(
+    (["cloudflare", ...ownersOf(hooks)] as const).map(async (owner) => {
+      const published = await orUserError(readPublished(owner, 20));
+      return published instanceof UserError ? undefined : differences(owner, published).missing;
+    }),
+  );
+  const missing = found.filter((text) => text !== undefined);
+  if (missing.length > 0) console.log(["Published ranges:", ...missing].join("\n  "));
+  return missing.length > 0 ? drifted : 0;
+}
+
+async function auditWebhooks(hooks: Declared["hooks"], options: Options): Promise<number> {
+  if (!hooks.some((hook) => clientOf(hook) !== undefined)) return 0;
   assertOneOrigin(hooks);
   const { endpoints } = await endpointsOf(undefined, options);
   console.log("Webhooks:");
