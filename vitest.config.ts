@@ -1,9 +1,9 @@
 import { defineConfig } from "vitest/config";
 import { keepCompiled } from "./test/engine/compile-cache.ts";
-import { keepInMemory } from "./test/vitest/memory.ts";
+import { keepInOneFolder } from "./test/vitest/memory.ts";
 
 keepCompiled();
-keepInMemory();
+keepInOneFolder();
 
 export default defineConfig({
   test: {

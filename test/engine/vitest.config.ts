@@ -1,8 +1,11 @@
+import { tmpdir } from "node:os";
 import { defineConfig } from "vitest/config";
+import { keepInOneFolder } from "../vitest/memory.ts";
 import { keepCompiled } from "./compile-cache.ts";
 import { findEngine, noEngine, patience } from "./engine.ts";
 
 keepCompiled();
+keepInOneFolder(tmpdir());
 if (!findEngine()) throw new Error(noEngine);
 
 /** `npm run test:engine`: the whole program under the real engine, against the fake Cloudflare. */

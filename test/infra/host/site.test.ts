@@ -12,7 +12,7 @@ import {
   symlinkSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, siteLayer } from "../../../infra/host/site/site.ts";
@@ -65,8 +65,9 @@ describe("the web root of a site", () => {
     root = new Root();
     bin = join(root.folder, "bin");
     root.write("bin/systemctl", '#!/bin/sh\necho "$@" >>"$0.log"\n', 0o755);
-    // Every account can write the folder of temporary files, in which this root is.
-    const stat = `#!/bin/sh\ncase $* in *" -- ${tmpdir()}") echo '0 drwxr-xr-x' ;; *) exec /usr/bin/stat "$@" ;; esac\n`;
+    // Every account can write a folder of temporary files, in which this root is.
+    const open = `*" -- ${tmpdir()}" | *" -- ${dirname(tmpdir())}"`;
+    const stat = `#!/bin/sh\ncase $* in ${open}) echo '0 drwxr-xr-x' ;; *) exec /usr/bin/stat "$@" ;; esac\n`;
     root.write("bin/stat", stat, 0o755);
     for (const folder of ["/srv", paths.state, paths.sites]) mkdirSync(at(folder), { recursive: true });
   });
