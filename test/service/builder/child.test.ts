@@ -69,8 +69,6 @@ test("of a long error the end is kept", async () => {
 });
 
 test("the error names a program that is not installed", async () => {
-  expect(await runChild("/nonexistent/git", [], { cwd: "/", env: {}, seconds: 1 })).toMatchObject({
-    code: undefined,
-    stderr: "spawn /nonexistent/git ENOENT",
-  });
+  const ended = await runChild("/nonexistent/git", [], { cwd: "/", env: {}, seconds: 1 });
+  expect(ended).toMatchObject({ code: undefined, stderr: "spawn /nonexistent/git ENOENT" });
 });

@@ -17,7 +17,7 @@ import type { BuildContext } from "../../../service/builder/source/repository.ts
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
 import type { Files as PushedFiles } from "../../fakes/git-repository.ts";
 import { missing } from "../../infra/host/namespace.ts";
-import { anywhere, bundled } from "../bundles.ts";
+import { anywhere, both, bundled, type Rewrite, replaced } from "../bundles.ts";
 import { startFakeFetcher } from "./build/fake-fetcher.ts";
 import { type Chosen, startFakeHugo } from "./build/fake-hugo.ts";
 import { siteFiles, writeContent } from "./hugo-site.ts";
@@ -106,19 +106,16 @@ export type Without = readonly [file: string, words: string, instead: string];
 export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
   const outfile = join(folder, `builder-${without.length}.cjs`);
   const left = new Set(without);
-  await bundled("builder", outfile, (at, text) =>
-    without
-      .filter(([file]) => at.startsWith("builder/") && at.endsWith(`/${file}`))
-      .reduce(
-        (contents, part) => {
-          const [file, words, instead] = part;
-          if (!contents.includes(words)) throw new Error(`${file} has no longer: ${words}`);
-          left.delete(part);
-          return contents.replace(words, instead);
-        },
-        anywhere(at, text),
-      ),
+  const parts = without.map(
+    (part): Rewrite =>
+      (at, text) => {
+        const [file, words, instead] = part;
+        if (!at.startsWith("builder/") || !at.endsWith(`/${file}`)) return text;
+        left.delete(part);
+        return replaced(at, words, instead)(at, text);
+      },
   );
+  await bundled("builder", outfile, [anywhere, ...parts].reduce(both));
   for (const [file] of left) throw new Error(`the builder has no module ${file}`);
   return outfile;
 }
@@ -209,8 +206,7 @@ export async function published(revision: number, change: Change = {}): Promise<
   const site = await bench(change);
   for (let now = 1; now <= revision; now += 1) {
     if (now > 1) site.repository.push(siteFiles(now));
-    site.deliver();
-    const { last } = await site.work();
+    const { last } = await site.delivered();
     if (last.result !== "published") throw new Error(`revision ${now}: ${last.result}: ${last.reason}`);
   }
   return site;
@@ -273,34 +269,45 @@ async function benchIn(
     renameSync(at(".new"), join(at(folder), name));
   };
   const status = () => JSON.parse(readFileSync(places.status, "utf8")) as Status;
+  /** Pushes these files, of which a delivery arrives. Returns the commit. */
+  const push = (files: PushedFiles): string => {
+    const commit = repository.push(files);
+    deliver();
+    return commit;
+  };
+  /** As main.ts does, until nothing is pending or until the first failure, without pauses. Returns status.json. */
+  const work = async (as = builder) => {
+    makePlaces(places);
+    removeLeftovers(places);
+    const context = contextOf({ builder: as, places });
+    let failed = false;
+    const write = (entry: RunLine) => {
+      failed ||= entry.failing !== undefined && !entry.trigger.some((name) => name.startsWith("rollback-"));
+      journal.push(entry);
+    };
+    await buildPending(context, write, { ...pausesOf(as.settings), first: 0, least: 0 }, async () => !failed);
+    return status();
+  };
   return {
     ...{ folder, places, builder, journal, status, repository },
     content: at("content"),
     /** Puts a delivery into the spool. */
     deliver,
-    /** Pushes these files, of which a delivery arrives. Returns the commit. */
-    push: (files: PushedFiles): string => {
-      const commit = repository.push(files);
-      deliver();
-      return commit;
-    },
+    push,
     /** Of a member of the writers' group; the others are of root. */
     request: (name: string) => request("requests", name),
     tick: () => request("root", "tick"),
     scheduled: () => request("root", "schedule"),
     rollback: (release: string) => request("root", `rollback-${release}`),
-    /** As main.ts does, until nothing is pending or until the first failure, without pauses. Returns status.json. */
-    work: async (as = builder) => {
-      makePlaces(places);
-      removeLeftovers(places);
-      const context = contextOf({ builder: as, places });
-      let failed = false;
-      const write = (entry: RunLine) => {
-        failed ||= entry.failing !== undefined && !entry.trigger.some((name) => name.startsWith("rollback-"));
-        journal.push(entry);
-      };
-      await buildPending(context, write, { ...pausesOf(as.settings), first: 0, least: 0 }, async () => !failed);
-      return status();
+    work,
+    /** The same after a delivery, and after a push of these files. */
+    delivered: (as = builder) => {
+      deliver();
+      return work(as);
+    },
+    pushed: (files: PushedFiles, as = builder) => {
+      push(files);
+      return work(as);
     },
     /** As the web server reads it. */
     page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),

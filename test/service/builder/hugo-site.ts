@@ -20,6 +20,12 @@ disableKinds = ["taxonomy", "term", "RSS", "sitemap"]
 export const attributes = { ".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n" };
 export const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"a".repeat(64)}\nsize 9\n`;
 
+/** A PNG. */
+export const pixel = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
 /** The repository's files at a revision, to be pushed onto the one before. */
 export const siteFiles = (revision: number): Files => ({
   "hugo.toml": configuration,

@@ -1,11 +1,11 @@
-/** What each test of a file has for itself: the places of a site without a repository, or a copy of a published site. */
+/** What each test of a file has for itself: the places of a site without a repository, a new site, or a copy of a published one. */
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeEach } from "vitest";
 import { remove } from "../../../service/builder/files.ts";
 import { makePlaces, type Places, placesOf } from "../../../service/builder/places.ts";
-import { type Bench, type Change, cannotBuild, closeGitHost, copyOf, published } from "./harness.ts";
+import { type Bench, bench, type Change, cannotBuild, closeGitHost, copyOf, published } from "./harness.ts";
 
 export let places: Places;
 export let site: Bench;
@@ -24,20 +24,27 @@ export function onPlaces(): void {
   afterEach(() => remove(folder));
 }
 
+function onBench(make: () => Promise<Bench>): void {
+  let own: Bench | undefined;
+  beforeEach(async ({ skip }) => {
+    skip(cannotBuild !== undefined, cannotBuild);
+    own = await make();
+    site = own;
+    places = site.places;
+  });
+  afterEach(() => own?.remove());
+  afterAll(closeGitHost);
+}
+
+/** With nothing published. */
+export const onSites = (change: Change): void => onBench(() => bench(change));
+
 /** All revisions up to this one are published. */
 export function onCopies(revision: number, change: Change = {}): void {
   let original: Bench | undefined;
-  let copy: Bench | undefined;
-  beforeEach(async ({ skip }) => {
-    skip(cannotBuild !== undefined, cannotBuild);
+  onBench(async () => {
     original ??= await published(revision, change);
-    copy = await copyOf(original);
-    site = copy;
-    places = site.places;
+    return copyOf(original);
   });
-  afterEach(() => copy?.remove());
-  afterAll(async () => {
-    original?.remove();
-    await closeGitHost();
-  });
+  afterAll(() => original?.remove());
 }

@@ -1,13 +1,19 @@
-/** What a rendered file of settings must be. test/infra/host/builder.test.ts has those that are rendered. */
+/** What the builder starts from. test/infra/host/builder.test.ts has the files of settings that are rendered. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { safeParse } from "valibot";
 import { expect, test } from "vitest";
 import { builderSettings } from "../../../infra/host/builder/builder.ts";
-import { builderShape } from "../../../service/builder/settings.ts";
+import { builderShape, readBuilder, readUnitEnd } from "../../../service/builder/settings.ts";
 import { rebuilt } from "../../fixtures.ts";
+import { folder, onFolder } from "../own-folder.ts";
+
+onFolder();
 
 const [hook] = rebuilt.hooks;
 const good = builderSettings({ ...hook!, site: hook!.site! });
-const { limits } = good;
+const { limits, fetcher } = good;
+const registries = { ...fetcher.registries, go: "http://x.example" };
 
 test.each<[key: string, string | undefined, object]>([
   ["none, with a newer key", undefined, { later: "a newer key" }],
@@ -18,13 +24,24 @@ test.each<[key: string, string | undefined, object]>([
   ["folders", "folders.0", { folders: [""] }],
   ["site", "site", { site: "relative" }],
   ["generator", "generator.socket", { generator: { result: "/result" } }],
-  [
-    "fetcher",
-    "fetcher.registries.go",
-    { fetcher: { ...good.fetcher, registries: { ...good.fetcher.registries, go: "http://x.example" } } },
-  ],
+  ["fetcher", "fetcher.registries.go", { fetcher: { ...fetcher, registries } }],
   ["limits", "limits.seconds", { limits: { ...limits, seconds: 0 } }],
 ])("a fault in %s is found at %s: %o", (_, key, change) => {
   const { issues } = safeParse(builderShape, { ...good, ...change });
   expect(issues?.map(({ path }) => path?.map((item) => item.key).join("."))).toEqual(key && [key]);
+});
+
+test("the builder looks for git in the environment's folders or those of a bare Debian, and trusts its authorities", () => {
+  const file = join(folder, "site.json");
+  writeFileSync(file, JSON.stringify(good));
+  const read = (env: object) => readBuilder({ PUSHGATE_SETTINGS: file, ...env });
+  expect(read({ PATH: "/opt/bin", GIT_SSL_CAINFO: "" })).toEqual({ settings: good, path: "/opt/bin" });
+  const bare = { settings: good, path: "/usr/local/bin:/usr/bin:/bin" };
+  expect(read({ GIT_SSL_CAINFO: "/ca.pem" })).toEqual({ ...bare, authorities: "/ca.pem" });
+});
+
+test("the builder learns how systemd ended the one before", () => {
+  const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
+  expect(readUnitEnd(env)).toEqual({ result: "oom-kill", code: "killed", status: "KILL" });
+  expect(readUnitEnd({})).toEqual({ result: "", code: "", status: "" });
 });

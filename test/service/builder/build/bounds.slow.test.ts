@@ -40,10 +40,8 @@ test("200 KiB of nested folders with 100 million paths are rejected; without tha
   const { last } = await site.work({ ...site.builder, path });
   expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining(tooMany) });
   const open = await runWithout(site, [admission], { PATH: path });
-  expect(open.last).toMatchObject({
-    result: "failed",
-    reason: expect.stringMatching(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/),
-  });
+  expect(open.last.result).toBe("failed");
+  expect(open.last.reason).toMatch(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/);
   expect(site.page()).toContain(says(1));
 });
 
@@ -59,8 +57,7 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
   writeFileSync(path, program, { mode: 0o755 });
   site = await published(1, { limit: { ...limit, pagesPercent: 0 }, hugo: path });
   writeFileSync(hostile, "");
-  site.push(siteFiles(2));
-  const { last } = await site.work();
+  const { last } = await site.pushed(siteFiles(2));
   expect(last.result).toBe("rejected");
   expect(last.reason).toMatch(/^the site wrote more than it may: .* more than 12\.0 MiB on the disk, 3 times/);
   expect(existsSync(join(extra, "done"))).toBe(false);
@@ -75,12 +72,12 @@ while [ "$1" != --destination ]; do shift; done; out=$2; echo home >"$out/index.
 test("a file of Git LFS that is larger than the site's share is left, and keeps no push from its page", async () => {
   site = await published(1, { limit });
   const pointer = (await gitHost()).lfs.pointerTo(Buffer.alloc(200 * MiB));
-  site.push({ ...attributes, "static/a.png": pointer });
-  expect((await site.work()).last.reason).toMatch(/^the site wrote more than it may: /);
-  for (const revision of [2, 3]) {
-    site.push({ ...siteFiles(revision), "static/a.png": null });
-    expect((await site.work()).last.result).toBe("published");
-  }
+  const large = await site.pushed({ ...attributes, "static/a.png": pointer });
+  expect(large.last.reason).toMatch(/^the site wrote more than it may: /);
+  for (const revision of [2, 3])
+    expect(await site.pushed({ ...siteFiles(revision), "static/a.png": null })).toMatchObject({
+      last: { result: "published" },
+    });
   expect(used(site.places.site)).toBeLessThan(2 * MiB);
 });
 

@@ -4,25 +4,20 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync }
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { build, removeAsRoot } from "../../../../service/builder/build/build.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import { type Bench, runWithout } from "../harness.ts";
-import { says, siteFiles, writePage } from "../hugo-site.ts";
+import type { Files } from "../../../fakes/git-repository.ts";
+import { runWithout } from "../harness.ts";
+import { pixel, says, siteFiles, writePage } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
-
-/** A PNG of one pixel. */
-const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe("the real Hugo", () => {
   onCopies(1);
   beforeEach(() => {
     for (const index of [3, 4]) writePage(site.content, index);
   });
-  const pushed = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
-    site.push(files);
-    return (await site.work()).last;
-  };
+  const pushed = async (files: Files) => (await site.pushed(files)).last;
 
   test("the reason names a failing template with Hugo's message, and the next good push is published", async () => {
     expect(await pushed({ "layouts/index.html": "{{ .Nonsense }}" })).toMatchObject({
@@ -37,10 +32,8 @@ describe("the real Hugo", () => {
   test("the gate rejects a build without layouts, and would publish an empty site without it", async () => {
     // For these Hugo exits 0 and writes nothing.
     const layouts = ["index", "_default/single", "_default/list"].map((name) => [`layouts/${name}.html`, null]);
-    expect(await pushed(Object.fromEntries(layouts))).toMatchObject({
-      result: "rejected",
-      reason: expect.stringMatching(/^Hugo wrote no index\.html\. /),
-    });
+    const reason = expect.stringMatching(/^Hugo wrote no index\.html\. /);
+    expect(await pushed(Object.fromEntries(layouts))).toMatchObject({ result: "rejected", reason });
     expect(site.page()).toContain(says(1));
     site.deliver();
     const index = "const index = found.files";
@@ -66,7 +59,7 @@ describe("the real Hugo", () => {
   });
 
   test("the cache begins with the repository's resources/_gen, and the newest file of both counts", async () => {
-    const assets = { "assets/a.png": Buffer.from(pixel, "base64") };
+    const assets = { "assets/a.png": pixel };
     const layout = (text: string) => ({
       "layouts/index.html": `${text} {{ with resources.Get "a.png" }}{{ (.Resize "2x2").RelPermalink }}{{ end }}`,
     });
@@ -93,7 +86,6 @@ describe("the real Hugo", () => {
 
 describe("the generator's socket", () => {
   let generator: BuilderSettings["generator"];
-  let servers: Server[];
   let connections: number;
   onPlaces();
   beforeEach(() => {
@@ -102,14 +94,12 @@ describe("the generator's socket", () => {
     // Of a build that was killed.
     mkdirSync(join(places.out, "former"), { recursive: true });
     connections = 0;
-    servers = [];
   });
-  afterEach(() => servers.map((server) => server.close()));
 
   async function listen(path: string, use: Parameters<typeof createServer>[1] & {}): Promise<Server> {
     const server = createServer(use);
-    servers.push(server);
-    await new Promise<void>((resolve) => server.listen(path, resolve));
+    onTestFinished(() => void server.close());
+    await once(server.listen(path), "listening");
     return server;
   }
 
@@ -146,21 +136,17 @@ describe("the generator's socket", () => {
   });
 
   test.each([
-    ["an error", `${first}Error: it went wrong\n`, "Hugo failed: it went wrong"],
-    ["the folders first", `${first}Error: of these\npushgate-generator begins\nsaid so\n`, "Hugo failed: said so"],
-    [
-      "much, with control codes",
-      `${first}${"noise\n".repeat(200_000)}\nE\u001b[2J\u202error\n`,
-      /noise \| E\?\[2J\?rror$/,
-    ],
+    ["an error", "Error: it went wrong\n", "Hugo failed: it went wrong"],
+    ["the folders first", "Error: of these\npushgate-generator begins\nsaid so\n", "Hugo failed: said so"],
+    ["much, with control codes", `${"noise\n".repeat(200_000)}\nE\u001b[2J\u202error\n`, /noise \| E\?\[2J\?rror$/],
     [
       "a result and another build, as repository code may",
-      `${first}pushgate-generator result=success\n${good}pushgate-generator build=${"f".repeat(32)}\nError: forged\n`,
+      `pushgate-generator result=success\n${good}pushgate-generator build=${"f".repeat(32)}\nError: forged\n`,
       "Hugo failed: forged",
     ],
-    ["no first line", "Welcome!\n", /^Hugo's unit ended by no first line\. .* Its output: Welcome!$/],
-  ])("root's file reports the end of a build that prints %s", async (_, output, reason) => {
-    await unit(failure, () => output);
+    ["no first line", "Welcome!\n", /^Hugo's unit ended by no first line\. .* Its output: Welcome!$/, ""],
+  ])("root's file reports the end of a build that prints %s", async (_, output, reason, begin = first) => {
+    await unit(failure, () => begin + output);
     await expect(built()).rejects.toThrow(expect.objectContaining({ result: "failed" }));
     await expect(built()).rejects.toThrow(reason);
   });

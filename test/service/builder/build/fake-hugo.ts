@@ -62,37 +62,25 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     const id = builds.toString(16).padStart(32, "0");
     connection.write(`${beginOfBuild}${id}\n`);
     spawnSync("sh", ["-c", fillCache(cache)], { cwd: source });
-    if (content !== undefined && !existsSync(content)) {
-      busy = false;
-      writeFileSync(generator.result, `${id} exit-code exited 78\n`);
-      // As infra/host/builder/content.sh says it.
-      return connection.end(`the content folder ${content} is missing. Mount it, or correct hooks[].site.content.\n`);
-    }
     const { stdout, stderr } = looked(look.folders);
     connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
     if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     // Its own process group, in place of the unit's control group.
     const child = spawn(...inRoot(args), { cwd: source, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-    const kill = (signal: NodeJS.Signals) => {
+    end = () => {
       try {
-        if (child.pid !== undefined) process.kill(-child.pid, signal);
-      } catch {}
+        process.kill(-child.pid!, "SIGKILL");
+      } catch {} // it has ended
     };
-    end = () => kill("SIGKILL");
     for (const output of [child.stdout, child.stderr]) output.pipe(connection, { end: false });
     // The builder was killed: its unit stops this one before the next build.
-    connection.on("close", () => kill("SIGKILL"));
-    const report = (result: string, code: string, status: string) => {
-      busy = false;
-      writeFileSync(generator.result, `${id} ${result} ${code} ${status}\n`);
-      connection.end();
-    };
-    // systemd's status of an ExecStart= that cannot be executed.
-    child.on("error", () => report("exit-code", "exited", "203"));
-    child.on("exit", () => kill("SIGKILL"));
+    connection.on("close", end);
+    child.on("exit", end);
     child.on("close", (code, signal) => {
-      if (signal) report("signal", "killed", signal.replace("SIG", ""));
-      else if (child.pid !== undefined) report(code === 0 ? "success" : "exit-code", "exited", String(code));
+      busy = false;
+      const end = signal ? `signal killed ${signal.replace("SIG", "")}` : `exit-code exited ${code}`;
+      writeFileSync(generator.result, `${id} ${code === 0 ? "success exited 0" : end}\n`);
+      connection.end();
     });
   });
   // The unit that kills Hugo's.

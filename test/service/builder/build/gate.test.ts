@@ -16,16 +16,9 @@ const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, pa
 
 /** Why a build is rejected, or "". */
 function fault(former: number | null = null, hint = "", releaseBytes = 5 << 20, content = 0): string {
-  const limits = { releaseBytes, pagesPercent: 50 };
+  const settings = { folders: ["downloads"], limits: { releaseBytes, pagesPercent: 50 } } as unknown as BuilderSettings;
   try {
-    gate(
-      out,
-      { folders: ["downloads"], limits } as unknown as BuilderSettings,
-      former,
-      content,
-      hint,
-      hint && "Hugo 9. ",
-    );
+    gate(out, settings, former, content, hint, hint && "Hugo 9. ");
     return "";
   } catch (error) {
     expect(error).toMatchObject({ result: "rejected" });

@@ -1,39 +1,24 @@
 /** What a repository's build gets of its history, by the real git and the real Hugo. */
-import { execFileSync, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Files } from "../../../fakes/git-repository.ts";
-import { type Bench, bench, bundledBuilder, cannotBuild, closeGitHost, finish, gitHost, start } from "../harness.ts";
+import { gitHost, runWithout } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
+import { onSites, site } from "../scene.ts";
 import { gitconfig } from "./fake-hugo.ts";
 
-let site: Bench;
-beforeEach(async ({ skip }) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  site = await bench({ ownContent: true });
-  onTestFinished(site.remove);
-});
-afterAll(closeGitHost);
+onSites({ ownContent: true });
 
 const toml = siteFiles(1)["hugo.toml"];
 const range =
   "{{ range .Site.RegularPages }}{{ with .GitInfo }}{{ .Hash }} {{ .AuthorName }}{{ end }} {{ .CodeOwners }};{{ end }}";
 const withInfo: Files = { ...siteFiles(1), "hugo.toml": `enableGitInfo = true\n${toml}`, "layouts/index.html": range };
 const post = (text: string) => `---\ntitle: A page\n---\n${text}\n`;
-const work = async (builder = site.builder) => {
-  site.deliver();
-  return (await site.work(builder)).last;
-};
+const work = async (builder = site.builder) => (await site.delivered(builder)).last;
 const repository = () => join(site.places.history, ".git");
-const holds = (id: string): boolean => {
-  try {
-    execFileSync("git", ["--git-dir", repository(), "cat-file", "-e", id], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-};
+const holds = (id: string) => spawnSync("git", ["--git-dir", repository(), "cat-file", "-e", id]).status === 0;
 const packs = () => readdirSync(join(repository(), "objects/pack")).filter((name) => name.endsWith(".pack")).length;
 
 test.each(["sha1", "sha256"] as const)(
@@ -80,21 +65,17 @@ test("a build gets no content of a former commit and nothing that a forced push 
   await work();
   expect([secret, kept, forced].map(holds)).toEqual([false, false, true]);
 
-  const push = (to: string) => site.repository.point(to);
-  push(kept);
+  site.repository.point(kept);
   rmSync(site.places.history, { recursive: true });
-  const all = await bundledBuilder(site.folder, ["history.ts", '"--filter=blob:none", ', ""]);
   site.deliver();
-  await finish(site, start(site, all));
+  await runWithout(site, [["history.ts", '"--filter=blob:none", ', ""]]);
   expect(holds(blob)).toBe(true);
-  push(forced);
-  const grown = await bundledBuilder(
-    site.folder,
+  site.repository.point(forced);
+  site.deliver();
+  await runWithout(site, [
     ["history.ts", "if (!grows)", "if (!packs)"],
     ["history.ts", "...(grows ? []", "...(packs ? []"],
-  );
-  site.deliver();
-  await finish(site, start(site, grown));
+  ]);
   expect([secret, forced].map(holds)).toEqual([true, true]);
 });
 
@@ -108,15 +89,9 @@ test("the unit's git takes no folder of a commit for a repository, and would run
   const commit = `tree ${"1".repeat(40)}\nauthor ${person}\ncommitter ${person}\n\nx\n`;
   writeFileSync(join(docs, "HEAD"), run(["hash-object", "-t", "commit", "-w", "--stdin"], commit).stdout);
   // git fetches what a partial clone lacks.
-  const url = `ext::touch ${ran}`;
-  for (const [key, value] of Object.entries({
-    "core.repositoryFormatVersion": "1",
-    "extensions.partialClone": "origin",
-    "remote.origin.promisor": "true",
-    "remote.origin.url": url,
-    "protocol.ext.allow": "always",
-  }))
-    run(["config", key, value]);
+  const remote = `[remote "origin"]\npromisor = true\nurl = ext::touch ${ran}\n[protocol "ext"]\nallow = always\n`;
+  const partial = "[core]\nrepositoryFormatVersion = 1\n[extensions]\npartialClone = origin\n";
+  writeFileSync(join(docs, "config"), partial + remote, { flag: "a" });
   const text = readFileSync(gitconfig, "utf8").replace("/source", docs);
   const looked = (text: string) => {
     writeFileSync(join(site.folder, "gitconfig"), text);

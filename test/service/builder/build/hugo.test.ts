@@ -49,9 +49,10 @@ test.each([
 const denied = (what: string, policy: string) =>
   `Error: x: access denied: "${what}" is not whitelisted in policy "security.${policy}"; the current security configuration is:`;
 const notHere = "this feature is not available in your current Hugo version, see https://goo.gl/YMrWcn";
+const unnamed = "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy,";
 const [sass, binary] = ['failed to transform "a.scss" (text/x-scss). ', 'binary with name "postcss" not found'];
 test.each([
-  [denied("go", "exec.allow"), "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy,"],
+  [denied("go", "exec.allow"), unnamed],
   [denied("npx", "exec.allow"), "the site needs npx of npm. Set hooks[].site.npm to true, and commit"],
   [denied("pandoc", "exec.allow"), "the build may not use pandoc. Add it to hooks[].site.hugo.exec, which outranks"],
   [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
@@ -65,10 +66,7 @@ test.each([
   ["POSTCSS: x: /usr/bin/node: bad option: --permission", "this Hugo needs Node 22.13 or later. Run npx pushgate"],
   ['x: exec: "npx": executable file not found in $PATH', "the site needs npx of npm. Set hooks[].site.npm"],
   ['x: exec: "rst2html": executable file not found', "the build does not find rst2html. Install it in /usr/local/bin"],
-  [
-    'download modules: binary with name "go" not found in PATH',
-    "the site imports a Hugo module that go.mod and go.sum do not",
-  ],
+  ['download modules: binary with name "go" not found in PATH', unnamed],
   ['Get "https://x/": dial tcp: lookup x', "the build does not reach https://x/. It reaches port 443 of public"],
   ['module "t" not found in "/source/themes/t"; either', "the repository has no theme or module t. Commit it, or add"],
   ['parse failed: template: a.html:1: function "try" not defined', "this Hugo has no function try. Correct its name"],
@@ -80,10 +78,8 @@ test.each([
 
 test("the errors say why before the warnings do, and the innermost of templates that call each other", () => {
   const failed = (name: string) => `template: ${name}: execute of template failed: `;
-  const found = reason(
-    "exit-code exited 1",
-    `WARN Get "https://y/": dial udp\nERROR ${failed("a")}${failed("b")}Get "https://x/": dial tcp`,
-  );
+  const output = `WARN Get "https://y/": dial udp\nERROR ${failed("a")}${failed("b")}Get "https://x/": dial tcp`;
+  const found = reason("exit-code exited 1", output);
   expect(found).toMatch(/^the build does not reach https:\/\/x\/\. .*\(Hugo: Get "https:\/\/x\/": dial tcp\)$/);
 });
 
@@ -92,11 +88,7 @@ test.each([
   [`WARN 2026/11/23 12:00:00 ${module}; run\nError: x`, "", module],
   [`WARN  ${module}: Min 0.9; run\nError: x`, "layouts/a.html", `${module}: Min 0.9`],
   ["hugo v0.145.0+extended", "themes/t/layouts/baseof.html", "themes/t/layouts/baseof.html is a layout for Hugo 0.146"],
-  [
-    "hugo v0.111.3",
-    "a.md layouts/_partials/a.html",
-    "layouts/_partials/a.html is a layout for Hugo 0.146 or later, and",
-  ],
+  ["hugo v0.111.3", "a.md layouts/_partials/a.html", "layouts/_partials/a.html is a layout for Hugo 0.146 or later,"],
   ["hugo v0.146.0", "layouts/baseof.html", ""],
   ["hugo v0.111.3", "layouts/index.html layouts/404.html layouts/_default/single.html layouts/partials/page.html", ""],
 ])("after %j with the files %j the advice on the version begins with: %j", (output, files, words) => {

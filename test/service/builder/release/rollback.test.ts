@@ -36,8 +36,7 @@ test("a rollback holds against the timer and the same push, and ends with a new 
   expect((await site.work()).last).toMatchObject({ result: "nothing", reason: rolledBack });
   expect(site.page()).toContain(says(1));
 
-  site.push({ "static/x.txt": "" });
-  const on = await site.work();
+  const on = await site.pushed({ "static/x.txt": "" });
   expect(on.last.result).toBe("published");
   expect(on).not.toHaveProperty("held");
   expect(site.page()).toContain(says(2));
@@ -81,13 +80,11 @@ test("a rollback that ends in a power cut after its switch holds; a hold written
 test("a rollback to the head ends the hold, and so does a commit that builds nothing", async () => {
   await rollBack(contextOf(site), first);
   expect(await rollBack(contextOf(site), second)).toMatchObject({ reason: `${second} is published` });
-  site.deliver();
-  expect(await site.work()).not.toHaveProperty("held");
+  expect(await site.delivered()).not.toHaveProperty("held");
   expect(site.page()).toContain(says(2));
   await rollBack(contextOf(site), first);
   // The bad change is reverted: nothing differs from the published commit.
-  site.push({ ...siteFiles(1), "static/app.2.css": null });
-  const status = await site.work();
+  const status = await site.pushed({ ...siteFiles(1), "static/app.2.css": null });
   expect(status).not.toHaveProperty("held");
   expect(status.last).toMatchObject({ result: "nothing" });
 });
@@ -95,8 +92,8 @@ test("a rollback to the head ends the hold, and so does a commit that builds not
 test("a rollback holds where a newer commit fails and the branch is set back", async () => {
   const head = site.repository.head()!;
   await rollBack(contextOf(site), first);
-  site.push({ "layouts/index.html": "{{ nothing }}" });
-  expect(await site.work()).toMatchObject({ held: head, last: { result: "failed" } });
+  const failing = await site.pushed({ "layouts/index.html": "{{ nothing }}" });
+  expect(failing).toMatchObject({ held: head, last: { result: "failed" } });
   site.repository.point(head);
   expect(await site.work()).toMatchObject({ deployed: { release: first }, last: { result: "nothing" } });
 });
@@ -131,8 +128,7 @@ test("a rollback to a name that is no release leads nowhere", async () => {
 
 test("the timer's tick notices a changed page and a missing link, and the site is built anew; a push does not", async () => {
   deface(second);
-  site.deliver();
-  expect((await site.work()).last.result).toBe("nothing");
+  expect((await site.delivered()).last.result).toBe("nothing");
   site.tick();
   const reason = `the release ${second} was changed on the disk: index.html`;
   expect((await site.work()).last).toMatchObject({ result: "published", reason });
@@ -146,9 +142,8 @@ test("the reason reports a folder in place of the link current, and the markers 
   const before = releases(site.places);
   rmSync(site.places.current);
   mkdirSync(join(site.places.current, "other-folder"), { recursive: true });
-  site.deliver();
   const reason = `${site.places.current} is a folder and should be a link. Move it away.`;
-  expect((await site.work()).last).toMatchObject({ result: "failed", reason });
+  expect((await site.delivered()).last).toMatchObject({ result: "failed", reason });
   expect(pending(site.places)).toHaveLength(1);
   // Each try builds: what none of them published would push the former releases out.
   expect(releases(site.places)).toEqual(before);

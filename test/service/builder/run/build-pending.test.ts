@@ -23,13 +23,10 @@ function fails(mayRun = true): Promise<boolean> {
 }
 
 test("the first push of a burst is built at once, and all that arrive meanwhile are one build of the newest commit", async () => {
-  site.deliver();
-  const working = site.work();
+  const working = site.delivered();
   // The builder takes the first delivery before it waits for git for the first time.
   await expect.poll(() => readdirSync(site.places.spool)).toEqual([]);
-  for (let i = 2; i < 4; i += 1) {
-    site.push(siteFiles(i));
-  }
+  for (const revision of [2, 3]) site.push(siteFiles(revision));
   const { deployed } = await working;
   expect(site.journal.map(({ trigger }) => trigger.length)).toEqual([1, 2]);
   expect(deployed?.commit).toBe(site.repository.head());
@@ -60,8 +57,7 @@ test("five releases stay, at the start and after a publish, of which the status 
 });
 
 test("a failed run leaves neither output nor checkout", async () => {
-  site.push({ "layouts/index.html": "{{ nothing }}" });
-  expect((await site.work()).last.result).toBe("failed");
+  expect((await site.pushed({ "layouts/index.html": "{{ nothing }}" })).last.result).toBe("failed");
   expect(existsSync(site.places.out)).toBe(false);
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
 });
@@ -96,8 +92,7 @@ test("status.json lists no release without a manifest that can be read, and is a
 
   rmSync(site.places.status);
   mkdirSync(join(site.places.status, "in the way"), { recursive: true });
-  site.deliver();
-  await expect(site.work()).rejects.toThrow(/^EISDIR/);
+  await expect(site.delivered()).rejects.toThrow(/^EISDIR/);
   const warnings = [expect.stringMatching(/^status\.json could not be written: E\w+: /)];
   expect(site.journal.at(-1)).toMatchObject({ result: "nothing", warnings });
 });
@@ -117,9 +112,8 @@ test("before a long pause the builder parks all markers and ends, and the next m
   expect(readFileSync(parked, "utf8")).toBe("delivery delivery-1\ntick\n");
   expect([existsSync(taken), readdirSync(spool), readdirSync(rootRequests)]).toEqual([false, [], []]);
   expect(site.status()).toMatchObject({ failing: { attempts: 2 }, runs: { published: 1, failed: 2 }, succeeded });
-  site.deliver();
   const trigger = ["delivery delivery-1", "tick", "delivery delivery-2"];
-  const { last, ...later } = await site.work();
+  const { last, ...later } = await site.delivered();
   expect(last).toMatchObject({ result: "nothing", trigger });
   expect(later).toMatchObject({ runs: { published: 1, failed: 2, nothing: 1 }, succeeded: last.at });
   expect([pending(site.places), existsSync(parked)]).toEqual([[], false]);

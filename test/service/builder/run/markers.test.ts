@@ -51,12 +51,9 @@ describe("a request", () => {
       utimesSync(join(places.rootRequests, name), Date.now() / 1000 - age, Date.now() / 1000 - age);
     }
     deliver();
-    expect(take(places).markers.map(({ kind, name }) => [kind, /\((.*)\)$/.exec(name)?.[1] ?? name])).toEqual([
-      ["delivery", "delivery delivery-1"],
-      ["request", "an-old-rollback-000002-abc"],
-      ["request", "b-old-one"],
-      ["request", "c-middle"],
-      ["request", "a-new-one"],
+    const names = ["an-old-rollback-000002-abc", "b-old-one", "c-middle", "a-new-one"];
+    expect(take(places).markers.map(({ kind, name }) => `${kind}: ${name}`)).toEqual([
+      ...["delivery: delivery delivery-1", ...names.map((name) => `request: request of root (${name})`)],
     ]);
   });
 
@@ -174,17 +171,14 @@ describe("a run", () => {
     trick();
     const { last } = await site.work();
     const aside = at(readdirSync(places.requests)[0]!);
-    expect(last.warnings).toEqual([
-      `${at("x")} is a folder with files in it, which root removes. Make a file in its place.`,
-    ]);
+    const warning = `${at("x")} is a folder with files in it, which root removes. Make a file in its place.`;
+    expect(last.warnings).toEqual([warning]);
     expect(existsSync(join(aside, "in/it"))).toBe(true);
 
     trick();
     const { said, ...status } = await runWithout(site, [["markers.ts", "moveAside(folder, from)", "rmdirSync(from)"]]);
-    expect(status).toMatchObject({
-      failing: { attempts: 1 },
-      last: { reason: `${at("x")} cannot be removed (ENOTEMPTY). Remove it.` },
-    });
+    const reason = `${at("x")} cannot be removed (ENOTEMPTY). Remove it.`;
+    expect(status).toMatchObject({ failing: { attempts: 1 }, last: { reason } });
     // Even so, it requests one build.
     expect(said.match(/"result":"\w+"/g)).toEqual(['"result":"published"', '"result":"failed"']);
   });

@@ -117,10 +117,7 @@ describe("a submodule", () => {
     `fatal: clone of '${url}' into submodule path 'a' failed\nfatal: ${fault}`;
   test.each([
     [cloning("file:///x", "transport 'file' not allowed"), "file:///x is neither https nor SSH. "],
-    [
-      cloning("https://h.example/x", "could not read Username"),
-      "https://h.example/x is private, or its name is wrong. ",
-    ],
+    [cloning("https://h/x", "could not read Username"), "https://h/x is private, or its name is wrong. "],
     [
       "remote: Repository not found\nFailed to fetch submodule path 'themes/a'",
       "themes/a is not there. Correct its address in .gitmodules, or allow the deploy key to read it.",

@@ -8,7 +8,7 @@ import { reportBegin, reportResult, turnOf } from "../../../../service/builder/r
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
-import type { Bench } from "../harness.ts";
+import type { Files } from "../../../fakes/git-repository.ts";
 import { siteFiles } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
 
@@ -144,10 +144,9 @@ describe("a run", () => {
   });
 
   test("reports the commit that it builds, and turns; a rollback is no build, whether it succeeds or not", async () => {
-    const push = async (files: Parameters<Bench["repository"]["push"]>[0]) => {
-      const commit = site.push(files);
-      expect((await site.work()).last.warnings).toEqual([]);
-      return commit.slice(0, 6);
+    const push = async (files: Files) => {
+      expect((await site.pushed(files)).last.warnings).toEqual([]);
+      return site.repository.head()!.slice(0, 6);
     };
     const bad = await push({ "layouts/index.html": "{{ nothing }}" });
     expect(added()).toEqual([`status pending ${bad}`, `status failure ${bad}`, `notify failure ${bad}`]);

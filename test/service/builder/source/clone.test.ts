@@ -21,14 +21,11 @@ onCopies(2);
 const clone = (...path: string[]) => join(site.places.clone, ...path);
 
 /** The error's message, with its kind where a broken clone may have caused it. */
-async function faultOf(work: Promise<unknown>): Promise<string | undefined> {
-  try {
-    await work;
-    return undefined;
-  } catch (error) {
-    return `${error instanceof CloneFault ? "the clone: " : ""}${(error as Error).message}`;
-  }
-}
+const faultOf = (work: Promise<unknown>): Promise<string | undefined> =>
+  work.then(
+    () => undefined,
+    (error: Error) => `${error instanceof CloneFault ? "the clone: " : ""}${error.message}`,
+  );
 
 describe("the clone", () => {
   test("is fetched whole, with one branch, into a folder that Hugo's account cannot enter, beside nothing half made", async () => {

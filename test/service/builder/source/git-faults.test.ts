@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { runOnce } from "../../../../service/builder/run/run.ts";
 import { fetchHead } from "../../../../service/builder/source/repository.ts";
-import { bundledBuilder, contextOf, finish, gitHost, start, withCommand } from "../harness.ts";
+import { contextOf, gitHost, runWithout, type Without, withCommand } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
@@ -16,8 +16,7 @@ test("a delivery is published when an unreachable git host is back", async () =>
   const [host, { head }] = [await gitHost(), site.status()];
   site.repository.push(siteFiles(2));
   await host.goAway();
-  site.deliver();
-  const failing = await site.work();
+  const failing = await site.delivered();
   expect(failing).toMatchObject({
     deployed: { commit: head },
     last: { result: "failed", reason: expect.stringContaining("localhost cannot be reached. Check that it is up") },
@@ -30,7 +29,7 @@ test("a delivery is published when an unreachable git host is back", async () =>
   expect(site.page()).toContain(says(2));
 });
 
-test("the reason reports what the git host answers, an untrusted certificate, an unknown name and a deleted branch", async () => {
+test("the reason reports what the git host answers, an unknown name and a deleted branch", async () => {
   const [host, at] = [await gitHost(), contextOf(site)];
   for (const [status, reason] of [
     [404, /is not there\. Correct hooks\[\]\.repository/],
@@ -42,10 +41,6 @@ test("the reason reports what the git host answers, an untrusted certificate, an
     await expect(fetchHead(at), `${status}`).rejects.toThrow(reason);
   }
   delete host.faults.status;
-  const { authorities: _, ...others } = site.builder;
-  await expect(fetchHead(contextOf({ ...site, builder: others }))).rejects.toThrow(
-    "the certificate of localhost is not trusted",
-  );
   const settings = { ...site.builder.settings, repository: "https://git.invalid/site.git" };
   await expect(fetchHead(contextOf({ ...site, builder: { ...site.builder, settings } }))).rejects.toThrow(
     "git.invalid cannot be resolved",
@@ -62,8 +57,7 @@ test("the builder makes a broken clone anew", async () => {
     rmSync(object);
     writeFileSync(object, "");
   }
-  site.push(siteFiles(2));
-  const { last } = await site.work();
+  const { last } = await site.pushed(siteFiles(2));
   expect(last).toMatchObject({ result: "published", warnings: [expect.stringContaining("made anew")] });
   expect(site.page()).toContain(says(2));
 });
@@ -82,16 +76,11 @@ test("a repository's names that are not UTF-8 stop a build and no later one, and
   execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet", "--force"], {
     input: `${input}${entry("\\377")}${entry("static/\\377.txt")}\n`,
   });
-  site.deliver();
   const reason = expect.stringContaining("Hugo wrote a name that is not UTF-8");
-  expect((await site.work()).last).toMatchObject({ result: "rejected", reason });
+  expect((await site.delivered()).last).toMatchObject({ result: "rejected", reason });
   expect(readdirSync(site.places.clone)).toEqual([".git"]);
   // As text, such a name is another one.
-  const weak = await bundledBuilder(site.folder, [
-    "files.ts",
-    'of eachEntry(folder, "buffer" as BufferEncoding)',
-    "of eachEntry(`${folder}`)",
-  ]);
-  await finish(site, start(site, weak));
-  await expect(finish(site, start(site, weak))).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);
+  const names: Without = ["files.ts", 'eachEntry(folder, "buffer" as BufferEncoding)', "eachEntry(`${folder}`)"];
+  await runWithout(site, [names]);
+  await expect(runWithout(site, [names])).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);
 });

@@ -148,10 +148,8 @@ describe("git's memory and the disk", () => {
       const words = ["--git-dir", site.repository.folder, "pack-objects", "--all", "--no-reuse-delta", "-q"];
       return (await git(changes)([...words, join(site.folder, "pack")], site.folder)).stderr;
     };
-    expect([await pack({}), await pack({ "pack.windowMemory": undefined })]).toEqual([
-      "",
-      expect.stringMatching(/memory/i),
-    ]);
+    expect(await pack({})).toBe("");
+    expect(await pack({ "pack.windowMemory": undefined })).toMatch(/memory/i);
   });
 
   test("git compares with two threads, and would with one for each processor", async () => {

@@ -1,18 +1,14 @@
 /** A link in place of the site's folder, which root mounts for the build, with the real program. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, expect, onTestFinished, test } from "vitest";
-import { bench, cannotBuild, closeGitHost, runWithout, type Without } from "../harness.ts";
+import { expect, test } from "vitest";
+import { runWithout, type Without } from "../harness.ts";
 import { inDocs, says, siteFiles } from "../hugo-site.ts";
+import { onSites, site } from "../scene.ts";
 
-afterAll(closeGitHost);
+onSites({ ownContent: true, folder: "docs" });
 
-test("no line alone keeps the build from following a link: without all three it publishes what lies outside", async ({
-  skip,
-}) => {
-  skip(cannotBuild !== undefined, cannotBuild);
-  const site = await bench({ ownContent: true, folder: "docs" });
-  onTestFinished(site.remove);
+test("no line alone keeps the build from following a link: without all three it publishes what lies outside", async () => {
   site.repository.push(inDocs(siteFiles(1)));
   const outside = join(site.folder, "outside");
   for (const [path, text] of Object.entries({ ...siteFiles(7), "content/post/one.md": "Text." })) {

@@ -1,12 +1,12 @@
 /** Where the content is that a site is built from, and which pushes of it build. */
 import { readdirSync } from "node:fs";
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { builderSettings } from "../../../../infra/host/builder/builder.ts";
 import { mounted, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
-import { bench, cannotBuild, closeGitHost } from "../harness.ts";
 import { attributes, inDocs, pointer, siteFiles } from "../hugo-site.ts";
+import { onSites, site } from "../scene.ts";
 
 type From = Parameters<typeof movedFrom>[0]["from"];
 type Given = Parameters<typeof movedFrom>[1];
@@ -62,38 +62,37 @@ describe("what Hugo prints of the folders", () => {
   });
 });
 
-afterAll(closeGitHost);
-
-test("a site in a folder is built from its content of every language, and a push beside that builds nothing", async ({
-  skip,
-}) => {
-  skip(cannotBuild !== undefined, cannotBuild);
+describe("a site in a folder", () => {
   const [hook] = rebuilt.hooks;
   const { paths } = builderSettings({ ...hook!, site: { ...hook!.site!, folder: "docs" } });
-  const site = await bench({ ownContent: true, folder: "docs", paths });
-  onTestFinished(site.remove);
-  const pushed = async (files: Files) => {
-    site.push(files);
-    return (await site.work()).last;
-  };
-  const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;
-  const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
-  const mounts = "[[module.mounts]]\nsource = '../shared'\ntarget = 'data'\n";
-  const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}`;
-  const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
-  const excluded = "[lfs]\n\tfetchexclude = *.png\n";
-  const lfs = { ...attributes, ".lfsconfig": excluded, "docs/media/a.png": pointer, "docs/static/unused.png": pointer };
-  expect(await pushed({ ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...lfs })).toMatchObject({
-    ...{ result: "rejected", reason: expect.stringContaining("pointers of Git LFS: docs/media/a.png. ") },
+  onSites({ ownContent: true, folder: "docs", paths });
+
+  test("is built from its content of every language, and a push beside that builds nothing", async () => {
+    const pushed = async (files: Files) => (await site.pushed(files)).last;
+    const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;
+    const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
+    const mounts = "[[module.mounts]]\nsource = '../shared'\ntarget = 'data'\n";
+    const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}`;
+    const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
+    const excluded = "[lfs]\n\tfetchexclude = *.png\n";
+    const lfs = {
+      ...attributes,
+      ".lfsconfig": excluded,
+      "docs/media/a.png": pointer,
+      "docs/static/unused.png": pointer,
+    };
+    expect(await pushed({ ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...lfs })).toMatchObject({
+      ...{ result: "rejected", reason: expect.stringContaining("pointers of Git LFS: docs/media/a.png. ") },
+    });
+    expect(await pushed({ "docs/media/a.png": null })).toMatchObject({ result: "published", warnings: [] });
+    // In its unit Hugo cannot write there, and would print nothing.
+    expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
+    expect(site.page()).toContain("/post/a/");
+    expect(site.page("de/index.html")).toContain("/post/b/");
+    for (const path of ["docs/texts/en/post/c.md", "docs/texts/de/post/c.md", "shared/a.json"])
+      expect((await pushed({ [path]: path.endsWith(".md") ? post("C") : "{}" })).reason).toBe(`changed: ${path}`);
+    expect(site.page()).toContain("/post/c/");
+    const beside = { "layouts/index.html": "another", "texts/en/x.md": post("X"), "docs/content/d.md": post("D") };
+    expect(await pushed(beside)).toMatchObject({ result: "nothing" });
   });
-  expect(await pushed({ "docs/media/a.png": null })).toMatchObject({ result: "published", warnings: [] });
-  // In its unit Hugo cannot write there, and would print nothing.
-  expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
-  expect(site.page()).toContain("/post/a/");
-  expect(site.page("de/index.html")).toContain("/post/b/");
-  for (const path of ["docs/texts/en/post/c.md", "docs/texts/de/post/c.md", "shared/a.json"])
-    expect((await pushed({ [path]: path.endsWith(".md") ? post("C") : "{}" })).reason).toBe(`changed: ${path}`);
-  expect(site.page()).toContain("/post/c/");
-  const beside = { "layouts/index.html": "another", "texts/en/x.md": post("X"), "docs/content/d.md": post("D") };
-  expect(await pushed(beside)).toMatchObject({ result: "nothing" });
 });

@@ -1,12 +1,13 @@
 /** The real sshd and ssh-agent, with keys, on a host whose owner has configured ssh for other programs. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach } from "vitest";
 import type { Builder } from "../../../../service/builder/settings.ts";
 import { Repository } from "../../../fakes/git-repository.ts";
+import { onLoopback } from "../../receiver-process.ts";
 import { cannotBuild } from "../harness.ts";
 import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
 import { type Changes, gitWith } from "./git-lines.ts";
@@ -43,12 +44,11 @@ export function onSshHost(): void {
     for (const name of keys) execFileSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", at(name)]);
     new Repository(at("site.git")).push({ "index.html": "" });
     server = await startServer();
-    for (const name of ["system", "user"])
-      hostile.write(
-        name === "system" ? "etc/ssh/ssh_config" : "home/.ssh/config",
-        `Match exec "${hostile.mark(`configuration-of-${name}`)}; false"\n`,
-        0o600,
-      );
+    for (const [name, file] of [
+      ["system", "etc/ssh/ssh_config"],
+      ["user", "home/.ssh/config"],
+    ] as const)
+      hostile.write(file, `Match exec "${hostile.mark(`configuration-of-${name}`)}; false"\n`, 0o600);
     for (const file of ["etc/ssh/ssh_known_hosts", "home/.ssh/known_hosts"]) hostile.write(file, knownHost("impostor"));
     copyFileSync(at("account"), hostile.at("home/.ssh/id_ed25519"));
     pin("host");
@@ -64,12 +64,8 @@ export const knownHost = (name: "host" | "impostor") => `[127.0.0.1]:${server.po
 export const pin = (name: "host" | "impostor") => writeFileSync(at(pinned), knownHost(name));
 
 async function startServer() {
-  const port = await new Promise<number>((resolve) => {
-    const probe = createServer().listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
+  const { server: probe, port } = await onLoopback();
+  await once(probe.close(), "close");
   // What sshd needs as root.
   if (process.getuid?.() === 0) mkdirSync("/run/sshd", { recursive: true });
   const uploads = `restrict,command="git upload-pack ${at("site.git")}"`;

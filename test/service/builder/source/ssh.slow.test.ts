@@ -1,10 +1,10 @@
 /** A server that says nothing, and a terminal. */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
 import { userInfo } from "node:os";
 import { expect, test } from "vitest";
 import { environment } from "../../../../service/builder/source/git.ts";
+import { onLoopback } from "../../receiver-process.ts";
 import { type Changes, changed } from "./git-lines.ts";
 import { at, builder, look, onSshHost, pinned, publicKey, server } from "./ssh-scene.ts";
 
@@ -25,9 +25,8 @@ test("ssh rejects an unknown host key also at a terminal, and would wait for an 
 });
 
 test("a server that says nothing, at once or in the middle, is left, and would be waited for", async () => {
-  const silent: Server = createServer(() => {});
-  await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
-  const mute = builder(undefined, (silent.address() as { port: number }).port);
+  const { server: silent, port } = await onLoopback();
+  const mute = builder(undefined, port);
   const hang = `restrict,command="echo $PPID >>${at("stopped")}; kill -STOP $PPID; sleep 60"`;
   writeFileSync(at("authorized_keys"), `${hang} ${publicKey("deploy")}\n`);
   const said = await Promise.all([
