@@ -52,22 +52,20 @@ test.each(gitHostNames)(
 );
 
 test("a delivery of another git host than the hook's is named in the journal", async () => {
-  const running = await receiver({ hooks: [{ name: "site", gitHost: "github", branch: "main" }] });
+  await using running = await receiver({ hooks: [{ name: "site", gitHost: "github", branch: "main" }] });
   const sent = delivery({ signature: null, headers: { "x-gitlab-event": "Push Hook" } });
   await running.send(sent);
   const { "x-github-delivery": _, ...headers } = sent.headers;
   await running.send({ ...sent, headers });
   const [own, other] = running.journal.map(({ reason }) => reason);
   expect(own).not.toContain("gitlab");
-  expect(other).toMatch(
-    /^the headers are those of gitlab, and the hook's gitHost is github\. Correct hooks\[\]\.gitHost/,
-  );
-  await running.stop();
+  const reason = /^the headers are those of gitlab, and the hook's gitHost is github\. Correct hooks\[\]\.gitHost/;
+  expect(other).toMatch(reason);
 });
 
 test("a token in the other one's field of GitLab's form is named in the journal, with the field that the hook needs", async () => {
   const hooks = ["site", "docs"].map((name) => ({ name, gitHost: "gitlab", branch: "main" }) as const);
-  const running = await receiver({ hooks, secrets: new Map(Object.entries({ site: [key], docs: [secret] })) });
+  await using running = await receiver({ hooks, secrets: new Map(Object.entries({ site: [key], docs: [secret] })) });
   const token = { "x-gitlab-token": key };
   const toDocs = { path: "/webhook/docs" };
   const stale = senders.gitlab.headers(bytes(senders.gitlab.push), key, 1);
@@ -83,7 +81,6 @@ test("a token in the other one's field of GitLab's form is named in the journal,
     expect.stringContaining("s old, more than 300"),
     expect.stringContaining("the signature does not match"),
   ]);
-  await running.stop();
 });
 
 test.each(pushes)("what a push means at %s %#", (name, payload, more, expected) => {

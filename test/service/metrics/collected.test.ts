@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import type { Server } from "node:http";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createMetrics } from "../../../service/metrics/metrics.ts";
 import { createMetricsServer } from "../../../service/metrics/server.ts";
 import { openIn } from "../open-files.ts";
@@ -24,6 +24,7 @@ const docs = { name: "docs", gitHost: "github", branch: "main" } as const;
 let metrics: ReturnType<typeof createMetrics>;
 onFolder();
 beforeEach(() => {
+  Object.assign(fake, { without: 0, names: undefined });
   for (const hook of ["site", "docs"]) mkdirSync(join(root, "spool", hook), { recursive: true });
   const hooks = [{ ...docs, name: "site", statusFile: join(root, "status.json") }, docs];
   metrics = createMetrics({ spool: join(root, "spool"), hooks });
@@ -86,9 +87,6 @@ test("a file that is gone before its age is read counts, as one of this moment",
 
 test("of a folder with more than 10,000 files, 10,000 count", async () => {
   fake.names = Array.from({ length: 10_001 }, (_, i) => `${i}`);
-  onTestFinished(() => {
-    fake.names = undefined;
-  });
   expect(await samples("pushgate_spool_deliveries")).toEqual(['{hook="site"} 10000', '{hook="docs"} 0']);
 });
 
@@ -149,29 +147,23 @@ describe("of a status.json", () => {
     expect(text).not.toMatch(/builds_total|build_failures|last_success/);
   });
 
-  describe("without a flag", () => {
-    afterEach(() => {
-      fake.without = 0;
-    });
+  test("without a flag the receiver would follow a link", async () => {
+    fake.without = constants.O_NOFOLLOW;
+    link();
+    expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
+  });
 
-    test("the receiver would follow a link", async () => {
-      fake.without = constants.O_NOFOLLOW;
-      link();
-      expect(await samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
+  test("without a flag the receiver would wait for a pipe", async () => {
+    fake.without = constants.O_NONBLOCK;
+    pipe();
+    let collected = false;
+    const collecting = metrics.collect().then(() => {
+      collected = true;
     });
-
-    test("the receiver would wait for a pipe", async () => {
-      fake.without = constants.O_NONBLOCK;
-      pipe();
-      let collected = false;
-      const collecting = metrics.collect().then(() => {
-        collected = true;
-      });
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      expect(collected).toBe(false);
-      writeFileSync(join(root, "status.json"), "");
-      await collecting;
-    });
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(collected).toBe(false);
+    writeFileSync(join(root, "status.json"), "");
+    await collecting;
   });
 
   test("one of exactly 256 KiB is read, and the file is closed again", async () => {

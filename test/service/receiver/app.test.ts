@@ -51,14 +51,13 @@ test("the receiver verifies the bytes as sent, with their white space, emoji, or
 });
 
 test("the receiver accepts the largest pushes, of 2048 commits and of 457 kB, above Express's default of 100 kB", async () => {
-  const big = await receiver({ limit: { bodyBytes: 5 << 20 } });
+  await using big = await receiver({ limit: { bodyBytes: 5 << 20 } });
   const commits = Array(2048).fill({ id: "a".repeat(40), added: ["a-file-with-a-name"] });
   for (const more of [{ commits }, { pad: "x".repeat(457_000) }]) {
     const sent = delivery({ payload: { ...pushPayload(), ...more } });
     expect(sent.body.length).toBeGreaterThan(100_000);
     expect((await big.send(sent)).status).toBe(202);
   }
-  await big.stop();
 });
 
 // git-hosts.test.ts has each reason.
@@ -86,7 +85,7 @@ test("the receiver charges a sender's faults to its hook, and neither unknown pa
   const charged: string[] = [];
   let entered: () => (() => void) | string = () => () => {};
   const spool = () => Promise.reject(new Error("full"));
-  const counting = await receiver({
+  await using counting = await receiver({
     spool,
     limiter: { longestBody: 1 << 20, enter: () => entered(), rejected: (_, hook) => charged.push(hook) * 0 },
   });
@@ -104,7 +103,6 @@ test("the receiver charges a sender's faults to its hook, and neither unknown pa
   expect(await status(delivery({ signature: null }))).toBe(401);
   expect(await status(delivery({ method: "GET", hook: "docs" }))).toBe(405);
   expect(charged).toEqual(["site", "docs"]);
-  await counting.stop();
 });
 
 test("the receiver replaces a delivery id that cannot be a file's name", async () => {
@@ -124,7 +122,7 @@ test("the receiver answers 503 with Retry-After while the disk is full, and acce
   const spool = async () => {
     if (fault) throw fault;
   };
-  const failing = await receiver({ spool });
+  await using failing = await receiver({ spool });
   const { status, headers, body } = await failing.send(delivery());
   expect([status, headers["retry-after"], JSON.parse(body)]).toEqual([503, "30", { status: "Service Unavailable" }]);
   expect(failing.journal[0]?.reason).toMatch(/^not spooled: ENOSPC/);
@@ -133,7 +131,6 @@ test("the receiver answers 503 with Retry-After while the disk is full, and acce
   expect(failing.journal[1]?.reason).toBe("not spooled: the spool is full");
   fault = undefined;
   expect((await failing.send(delivery())).status).toBe(202);
-  await failing.stop();
 });
 
 test("an unexpected exception is a 500 without its message, and the receiver continues", async () => {
@@ -141,7 +138,7 @@ test("an unexpected exception is a 500 without its message, and the receiver con
     throw new TypeError("found at a secret in a message");
   };
   // The budget is in the checks before Express.
-  const broken = await receiver({ limiter: { longestBody: 1 << 20, enter: failing, rejected: failing } });
+  await using broken = await receiver({ limiter: { longestBody: 1 << 20, enter: failing, rejected: failing } });
   for (const sent of [delivery(), delivery({ signature: null })]) {
     const { status, headers, body } = await broken.send(sent);
     expect([status, JSON.parse(body)]).toEqual([500, { status: "Internal Server Error" }]);
@@ -149,5 +146,4 @@ test("an unexpected exception is a 500 without its message, and the receiver con
     expect(broken.journal.at(-1)?.reason).toMatch(/^unhandled TypeError at .+app\.test\.ts:\d+:\d+\)?$/);
     expect((await broken.send(delivery({ path: "/" }))).status).toBe(404);
   }
-  await broken.stop();
 });

@@ -1,6 +1,6 @@
 /** Starts a receiver in the test's process, and returns its port, its spool and its journal. */
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ export const limits: ReceiverSettings["limits"] = {
   concurrentPerSource: 32,
 };
 
-const bySecrets: Parts["secrets"] = new Map([
+export const bySecrets: Parts["secrets"] = new Map([
   ["site", [secrets.site.current, secrets.site.previous]],
   ["docs", [secrets.docs.current]],
 ]);
@@ -59,32 +59,27 @@ export async function receiver({ bound, limit, hooks: declared = hooks, ...chang
   const server = createReceiver(createApp(parts), parts.journal, { ...bounds, ...bound });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
+  const stop = async () => {
+    const closed = once(server.close(), "close");
+    server.closeAllConnections();
+    await closed;
+    rmSync(spool, { recursive: true, force: true });
+  };
   return {
     port,
     journal: journal as readonly JournalLine[],
     /** The spool's files, also dot files, as [path below the spool, content]. */
-    spooled: () => spooledIn(spool),
+    spooled: () =>
+      (readdirSync(spool, { recursive: true }) as string[])
+        .filter((path) => path.includes("/"))
+        .map((path): [string, Spooled] => [path, JSON.parse(readFileSync(join(spool, path), "utf8"))]),
     /** Sends the whole delivery on a new connection, as a git host does. */
     send: (delivery: Delivery) => exchange(port, [head(delivery), delivery.body]),
     /** Sends these bytes and waits for an answer, or for the end of the connection (status 0). */
     raw: (...bytes: (string | Buffer)[]) => exchange(port, bytes),
-    async stop() {
-      const closed = once(server.close(), "close");
-      server.closeAllConnections();
-      await closed;
-      rmSync(spool, { recursive: true, force: true });
-    },
+    stop,
+    [Symbol.asyncDispose]: stop,
   };
-}
-
-function spooledIn(spool: string): [string, Spooled][] {
-  mkdirSync(spool, { recursive: true });
-  return readdirSync(spool, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry): [string, Spooled] => {
-      const path = join(entry.parentPath, entry.name);
-      return [path.slice(spool.length + 1), JSON.parse(readFileSync(path, "utf8"))];
-    });
 }
 
 /** The request line and the headers as bytes on the wire; `and`: more header lines, which may repeat a name. */

@@ -131,10 +131,9 @@ describe("the receiver", () => {
     expect([late.status, late.body]).toEqual([429, '{"status":"Too Many Requests"}\n']);
     expect(late.headers["retry-after"]).toMatch(/^([1-9]|[1-5]\d|60)$/);
     expect(running.journal.map(({ overBudget }) => overBudget)).toEqual([undefined, undefined, undefined, true, true]);
-    expect(running.journal.at(-1)).toMatchObject({
-      source: "127.0.0.1",
-      reason: expect.stringMatching(/^the source exceeded rejectionsPerMinute: X-Hub-Signature-256 is missing/),
-    });
+    const { source, reason } = running.journal.at(-1)!;
+    expect(source).toBe("127.0.0.1");
+    expect(reason).toMatch(/^the source exceeded rejectionsPerMinute: X-Hub-Signature-256 is missing/);
     expect(running.spooled()).toEqual([]);
     expect((await running.send(delivery())).status).toBe(202);
   });

@@ -1,16 +1,12 @@
-/**
- * The receiver's settings, and each fault for which it does not start, reported at once and without a secret; and what
- * the builder reads from its environment.
- */
+/** The receiver's settings, and each fault for which it does not start, reported at once and without a secret. */
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { readBuilder, readUnitEnd } from "../../../service/builder/settings.ts";
 import { readReceiver } from "../../../service/receiver/settings.ts";
 import { SettingsFault } from "../../../service/settings.ts";
 import { secrets } from "../../fixtures.ts";
 import { onFolder, folder as place } from "../own-folder.ts";
-import { hooks, limits } from "./harness.ts";
+import { bySecrets, hooks, limits } from "./harness.ts";
 
 onFolder();
 beforeEach(() => {
@@ -44,10 +40,7 @@ test("readReceiver returns settings, secrets with the newest first, and no socke
   // A newer pushgate may write keys that this one does not know.
   expect(read({ ...good, later: true })).toEqual({
     settings: good,
-    secrets: new Map([
-      ["site", [secrets.site.current, secrets.site.previous]],
-      ["docs", [secrets.docs.current]],
-    ]),
+    secrets: bySecrets,
     sockets: [],
     metrics: [],
   });
@@ -152,32 +145,4 @@ describe("the receiver does not start", () => {
     ["a hook twice", { ...good, hooks: [hooks[0], hooks[0]] }, /hooks: names a hook twice\. Run npx pulumi up/],
     ["null, in which no key can be named", "null", /^\/receiver\.json: it: /],
   ])("with %s", (_, settings, fault) => expect(faults(settings)[0]).toMatch(fault));
-});
-
-describe("the builder", () => {
-  const built = {
-    ...{ hook: "site", repository: "https://git.example.org/site.git", branch: "main", submodules: false },
-    ...{ spool: "/spool", requests: "/requests", rootRequests: "/root", site: "/site", content: "/content" },
-    ...{ paths: [], folders: [], assets: [], reconcileMinutes: 15 },
-    generator: { socket: "/generator", result: "/result" },
-    fetcher: { socket: "/fetcher", result: "/result", registries: { go: "https://a", npm: "https://b" } },
-    limits: { releaseBytes: 1, pagesPercent: 50, seconds: 60 },
-  };
-  const readWith = (env: Record<string, string>) => {
-    const file = join(place, "site.json");
-    writeFileSync(file, JSON.stringify(built));
-    return readBuilder({ PUSHGATE_SETTINGS: file, ...env });
-  };
-
-  test("looks for git in the environment's folders or those of a bare Debian, and trusts its authorities", () => {
-    expect(readWith({ PATH: "/opt/bin", GIT_SSL_CAINFO: "" })).toEqual({ settings: built, path: "/opt/bin" });
-    const bare = { settings: built, path: "/usr/local/bin:/usr/bin:/bin" };
-    expect(readWith({ GIT_SSL_CAINFO: "/ca.pem" })).toEqual({ ...bare, authorities: "/ca.pem" });
-  });
-
-  test("learns how systemd ended the one before", () => {
-    const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
-    expect(readUnitEnd(env)).toEqual({ result: "oom-kill", code: "killed", status: "KILL" });
-    expect(readUnitEnd({})).toEqual({ result: "", code: "", status: "" });
-  });
 });

@@ -77,7 +77,7 @@ test("a sender that is still sending receives the answer and no reset", async ()
 });
 
 test("a sender that leaves in the middle of its body frees its place and is one journal line with 499", async () => {
-  const single = await receiver({ limit: { concurrentPerSource: 1 } });
+  await using single = await receiver({ limit: { concurrentPerSource: 1 } });
   const sent = delivery();
   const socket = await dial(single.port);
   socket.write(head(sent));
@@ -88,13 +88,12 @@ test("a sender that leaves in the middle of its body frees its place and is one 
   expect(single.journal[0]).toMatchObject({ status: 499, hook: "site", delivery: sent.headers["x-github-delivery"] });
   expect((await single.send(delivery())).status).toBe(202);
   expect(single.spooled()).toHaveLength(1);
-  await single.stop();
 });
 
 test("a sender that leaves while its push is stored is one journal line with 499, and the receiver continues", async () => {
   const { promise: stored, resolve: store } = Promise.withResolvers<void>();
   let began = false;
-  const slow = await receiver({
+  await using slow = await receiver({
     spool: () => {
       began = true;
       return stored;
@@ -110,7 +109,6 @@ test("a sender that leaves while its push is stored is one journal line with 499
   await expect.poll(() => slow.journal).toMatchObject([{ status: 499, reason }]);
   store();
   expect((await slow.send(delivery({ event: "ping" }))).status).toBe(200);
-  await slow.stop();
 });
 
 test("the receiver closes the connection of a rejected, silent sender after 2 s", async () => {
@@ -160,12 +158,11 @@ describe("the receiver answers what Node's parser rejects with X-Served-By and a
   });
 
   test("a broken chunk in the middle of a body: 400, one line, and the place is free again", async () => {
-    const single = await receiver({ limit: { concurrentPerSource: 1 } });
+    await using single = await receiver({ limit: { concurrentPerSource: 1 } });
     const answer = await single.raw(chunkedHead(), "zz\r\nnot a chunk\r\n");
     expect([answer.status, answer.headers["x-served-by"]]).toEqual([400, "pushgate-receiver"]);
     await expect.poll(() => single.journal.map(({ status }) => status)).toEqual([400]);
     await expect.poll(() => single.send(delivery()), { timeout: 30_000 }).toMatchObject({ status: 202 });
-    await single.stop();
   });
 
   test("an unknown Expect header, an Upgrade header and the lack of a Host header: the receiver ignores them", async () => {
@@ -180,21 +177,20 @@ describe("the receiver answers what Node's parser rejects with X-Served-By and a
 });
 
 test("the receiver closes connections over maxConnections and writes a journal line", async () => {
-  const small = await receiver({ bound: { maxConnections: 2 } });
+  await using small = await receiver({ bound: { maxConnections: 2 } });
   const held = [await dial(small.port), await dial(small.port)];
   for (const socket of held) socket.on("error", () => {});
   expect((await small.send(delivery())).status).toBe(0);
   expect(small.journal).toMatchObject([{ status: 0, reason: "2 connections are open" }]);
   for (const socket of held) socket.destroy();
   await expect.poll(() => small.send(delivery())).toMatchObject({ status: 202 });
-  await small.stop();
 });
 
 test.each([
   ["bytes that are not HTTP", "hello\r\n\r\n", ""],
   ["a broken chunk after a rejection", chunkedHead({ signature: null }), "zz\r\n"],
 ])("a sender that keeps its side open after %s has no connection left", async (_, bytes, more) => {
-  const single = await receiver({ bound: { maxConnections: 1 } });
+  await using single = await receiver({ bound: { maxConnections: 1 } });
   const socket = connect({ port: single.port, host: "127.0.0.1", allowHalfOpen: true });
   let text = "";
   socket.on("data", (data) => {
@@ -210,11 +206,10 @@ test.each([
   expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
   expect(single.journal.filter(({ status }) => status === 400 || status === 401)).toHaveLength(1);
   socket.destroy();
-  await single.stop();
 });
 
 test("a sender that does not end its headers or its body receives 408, and the journal line has the delivery id", async () => {
-  const hurried = await receiver({
+  await using hurried = await receiver({
     bound: { headersTimeout: 200, requestTimeout: 400, connectionsCheckingInterval: 20 },
   });
   const sent = delivery();
@@ -229,7 +224,6 @@ test("a sender that does not end its headers or its body receives 408, and the j
   // nginx waits 9 s, and GitHub 10 s.
   const { headersTimeout, requestTimeout, connectionsCheckingInterval } = bounds;
   expect(Math.max(headersTimeout, requestTimeout) + connectionsCheckingInterval).toBeLessThanOrEqual(9_000);
-  await hurried.stop();
 });
 
 // process.test.ts has the sockets of systemd and SIGTERM.

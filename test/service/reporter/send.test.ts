@@ -74,10 +74,8 @@ describe("a result", () => {
     put({ commit: null });
     put();
     expect(await send()).toBe(true);
-    expect(running.api.results.map(({ commit, state }) => [commit, state])).toEqual([
-      [two, "pending"],
-      [one, "success"],
-    ]);
+    const results = running.api.results.map(({ commit, state }) => `${state}: ${commit}`);
+    expect(results).toEqual([`pending: ${two}`, `success: ${one}`]);
     expect([running.api.requests, waiting(folder)]).toEqual([2, []]);
   });
 
@@ -231,10 +229,7 @@ describe("between two looks into the outbox", () => {
       if (lines.length === 1) put({ commit: two });
     };
     expect(await sendAll(folder, channels(), journal, always, rare, running.ca)).toBe(true);
-    expect(lines.map(({ commit, result }) => [commit, result])).toEqual([
-      [one, "sent"],
-      [two, "sent"],
-    ]);
+    expect(lines).toMatchObject([one, two].map((commit) => ({ commit, result: "sent" })));
   });
 });
 

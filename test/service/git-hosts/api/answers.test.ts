@@ -40,19 +40,9 @@ describe("the settings of a webhook:", () => {
     expect(one).toMatchObject({ id: name === "bitbucket" ? "{7}" : "7", url });
     return one!.settings;
   };
-  const [verified, unverified] = [{ "TLS verification": "on" }, { "TLS verification": "off" }];
+  const unverified = { "TLS verification": "off" };
 
-  test.each<[GitHostName, object]>([
-    ["github", { "content type": "json", events: "push", active: "on", ...verified, secret: "set" }],
-    [
-      "gitlab",
-      { branches: "all", events: "push", active: "on", ...verified, "secret token": "set", "signing token": "none" },
-    ],
-    ["gitea", { "content type": "json", events: "push", active: "on", branches: "all" }],
-    ["bitbucket", { events: "repo:push", active: "on", ...verified, secret: "set" }],
-    ["bitbucket-data-center", { events: "repo:refs_changed", active: "on", ...verified, secret: "set" }],
-  ])("%s as pushgate made it", (name, settings) => expect(settingsOf(name)).toEqual(settings));
-
+  // webhooks.test.ts has the webhook as pushgate made it.
   test.each<[GitHostName, string, change: object, settings: object]>([
     ["github", "no content type", { config: { ...config, content_type: undefined } }, { "content type": "form" }],
     ["github", "several events", { events: ["push", "issues"] }, { events: "issues, push" }],
@@ -69,6 +59,7 @@ describe("the settings of a webhook:", () => {
     ["gitlab", "no push", { push_events: false }, { events: "" }],
     ["gitlab", "disabled after failures", { alert_status: "disabled" }, { active: "off" }],
     ["gitlab", "no verification", { enable_ssl_verification: false }, unverified],
+    ["gitlab", "a secret token", {}, { "secret token": "set", "signing token": "none" }],
     ["gitlab", "a signing token", { signing_token_present: true }, { "signing token": "set" }],
     ["gitea", "a branch that ends like all", { branch_filter: "*dev" }, { branches: "*dev" }],
     ["gitea", "no branch filter", { branch_filter: "" }, { branches: "all" }],
@@ -168,14 +159,10 @@ describe("what is sent", () => {
   const [dataCenter, rest] = ["bitbucket-data-center", "rest/api/latest/projects"] as const;
   const hundred = "hooks?per_page=100";
   test.each<[GitHostName, string, string]>([
-    ["github", "git@github.com:a/b.git", `https://api.github.com/repos/a/b/${hundred}`],
     ["github", "ssh://git@ssh.github.com:443/a/b.git", `https://api.github.com/repos/a/b/${hundred}`],
-    ["github-enterprise", `${own}/a/b.git`, `${own}/api/v3/repos/a/b/${hundred}`],
     ["github-enterprise", "acme@acme.ghe.com:a/b.git", `https://api.acme.ghe.com/repos/a/b/${hundred}`],
     ["gitlab", "git@altssh.gitlab.com:a/b/c.git", "https://gitlab.com/api/v4/projects/a%2Fb%2Fc/hooks?per_page=100"],
     ["gitlab", `${own}:8443/a/b.git`, `${own}:8443/api/v4/projects/a%2Fb/hooks?per_page=100`],
-    ["gitea", `${own}/below/a/b.git`, `${own}/below/api/v1/repos/a/b/hooks?limit=50&page=1`],
-    ["bitbucket", "git@bitbucket.org:a/b.git", "https://api.bitbucket.org/2.0/repositories/a/b/hooks?pagelen=100"],
     [dataCenter, `${own}/scm/below/scm/proj/site.git`, `${own}/scm/below/${rest}/proj/repos/site/webhooks?limit=100`],
     [dataCenter, "ssh://git@git.example.net:7999/~user/site.git", `${own}/${rest}/~user/repos/site/webhooks?limit=100`],
   ])("to the list of %s for %s goes to %s", (name, repository, list) => {
@@ -198,24 +185,12 @@ describe("the following page", () => {
     expect(nextLink(answer([], link))).toBe(page);
   });
 
-  test("of Bitbucket Cloud is in the body", () => {
-    const next = (body: unknown) => apiOf("bitbucket").next!(answer(body), asked);
-    expect([next({ next: "https://x/2" }), next({}), next({ next: 7 })]).toEqual(["https://x/2", undefined, "7"]);
-  });
-
   test("of Bitbucket Data Center has the number that the body names", () => {
     const next = (body: unknown) => apiOf("bitbucket-data-center").next!(answer(body), asked);
     expect(next({ isLastPage: false, nextPageStart: 25 })).toBe(`${asked}&start=25`);
     for (const last of [{ isLastPage: true, nextPageStart: 25 }, { nextPageStart: 25 }, { isLastPage: false }])
       expect(next(last)).toBe(undefined);
     expect(next({ isLastPage: false, nextPageStart: null })).toBe(undefined);
-  });
-
-  test("of Gitea has the next number, until a page is not full; Gogs has one page", () => {
-    const full = answer(Array(50).fill({}));
-    expect(apiOf("gitea").next!(full, asked)).toBe(asked.replace("page=3", "page=4"));
-    expect(apiOf("gitea").next!(answer(Array(49).fill({})), asked)).toBe(undefined);
-    expect(apiOf("gogs").next!(full, asked)).toBe(undefined);
   });
 });
 
