@@ -1,7 +1,6 @@
 /** What the fetcher takes from a proxy of modules, and what it rejects: each row without its protection, too. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -9,19 +8,16 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { bundling } from "../../../infra/host/programs/programs.ts";
 import type { Bring } from "../../../service/fetcher/fault.ts";
 import { modules, orderOf } from "../../../service/fetcher/modules.ts";
+import { folder, onFolder } from "../own-folder.ts";
 import { type Entry, moduleOf, startProxy } from "./module-proxy.ts";
 
-let folder: string;
 let proxy: Awaited<ReturnType<typeof startProxy>>;
 const at = (path: string) => join(folder, path);
+onFolder();
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-modules-"));
   proxy = await startProxy();
 });
-afterEach(() => {
-  proxy.close();
-  rmSync(folder, { recursive: true });
-});
+afterEach(() => proxy.close());
 
 const MiB = 1 << 20;
 /** Of a site that may have 1 MiB and four files. */
@@ -76,25 +72,19 @@ test("the latest version that any go.mod names is unpacked, and an archive that 
 
 test("an archive that a module's configuration imports, and go.sum lacks, has the digest of the checksum database", async () => {
   const imported = moduleOf("example.org/b", "v1.0.0+incompatible", { "b.txt": "b" });
-  const theme = moduleOf(
-    "example.org/a",
-    "v1.0.0",
-    { "hugo.toml": 'path = "example.org/b"' },
-    "example.org/b v1.0.0+incompatible",
-  );
+  const imports = { "hugo.toml": 'path = "example.org/b"' };
+  const theme = moduleOf("example.org/a", "v1.0.0", imports, "example.org/b v1.0.0+incompatible");
   proxy.add(imported, theme);
   const [mod, sum] = ["require example.org/a v1.0.0\n", theme.zipSum + theme.modSum + imported.modSum];
   const lookup = "/sums/lookup/example.org/b@v1.0.0+incompatible";
   proxy.has.set(lookup, `7\n${imported.zipSum}${imported.modSum}\ngo.sum database tree\n`);
   await fetched(mod, sum);
   expect(readFileSync(at("fetched/_vendor/example.org/b/b.txt"), "utf8")).toBe("b");
-  expect(readFileSync(at("fetched/_vendor/modules.txt"), "utf8")).toMatch(
-    /^# example.org\/a .*\n# example.org\/b .*\n$/,
-  );
+  const listed = readFileSync(at("fetched/_vendor/modules.txt"), "utf8");
+  expect(listed).toMatch(/^# example.org\/a .*\n# example.org\/b .*\n$/);
   proxy.has.set(lookup, `7\n${theme.zipSum.replace("/a v1.0.0", "/b v1.0.0+incompatible")}${imported.modSum}`);
-  await expect(fetched(mod, sum)).rejects.toThrow(
-    "the archive of example.org/b v1.0.0+incompatible has another digest",
-  );
+  const reason = "the archive of example.org/b v1.0.0+incompatible has another digest";
+  await expect(fetched(mod, sum)).rejects.toThrow(reason);
 });
 
 test("versions have the order of Semantic Versioning, with Go's own forms", () => {
@@ -165,9 +155,7 @@ test("a proxy that sends a byte now and then ends the fetch in its time, which i
   proxy.has.set(`${one.at}.zip`, (send) => void setInterval(() => send("x"), 50).unref());
   const began = performance.now();
   const message = expect.stringMatching(/v1\.0\.0\.zip cannot be read: no answer within [\d.]+ s\.$/);
-  await expect(fetched(mod, sum, { seconds: 1 })).rejects.toThrow(
-    expect.objectContaining({ kind: "unavailable", message }),
-  );
+  await expect(fetched(mod, sum, { seconds: 1 })).rejects.toMatchObject({ kind: "unavailable", message });
   expect(performance.now() - began).toBeLessThan(3_000);
 });
 

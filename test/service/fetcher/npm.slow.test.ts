@@ -89,15 +89,11 @@ test("packages whose peers do not agree are installed as the lock file has them"
   expect(readdirSync(join(fetched, "node_modules"))).toEqual(expect.arrayContaining(["a", "b"]));
 });
 
+const from = (path: string) => ({ resolved: `https://registry.npmjs.org/${path}` });
 const other = "sha512-quJQXlTSUGL2LH9SUXo8VwsY4soanhgo6LNSm84E1LBcE8s3O0wpdiRzyR9z/ZZJMlMWv37qOOb9pdJlMUEKFQ==";
 test.each<[what: string, kind: string, said: RegExp, change: object, own?: object]>([
   ["an archive with another digest", "fault", /EINTEGRITY.*integrity checksum failed/, { integrity: other }],
-  [
-    "a release that the registry has not",
-    "fault",
-    /E404.*404 Not Found/,
-    { resolved: "https://registry.npmjs.org/a/-/a-2.0.0.tgz" },
-  ],
+  ["a release that the registry has not", "fault", /E404.*404 Not Found/, from("a/-/a-2.0.0.tgz")],
   ["a registry that does not answer", "unavailable", /ECONNREFUSED/, { resolved: "https://127.0.0.1:1/a.tgz" }],
   ["a package that the lock file lacks", "fault", /EUSAGE.*in sync.*Missing: b@/, {}, { b: "file:../../a" }],
   ["another platform's package", "fault", /EBADPLATFORM.*Unsupported platform/, { os: ["aix"] }],
