@@ -53,7 +53,7 @@ export async function startPublishing(spool: string): Promise<Publishing> {
   const at = (name: string) => join(folder, name);
   const site = at("site");
   for (const path of [at("requests"), at("root"), at("content")]) mkdirSync(path, { recursive: true });
-  writeContent(at("content"), 3);
+  writeContent(at("content"));
   const host = await startGitHost();
   const settings: BuilderSettings = {
     hook: "site",

@@ -1,8 +1,7 @@
-/** Each site is pushed to a git host and built by the builder, with real git, git-lfs, npm, Hugo and its programs. */
+/** Each site is pushed to a git host and built by the builder, with real git, npm, Hugo and its programs. */
 import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { publicDomains } from "../../service/git-hosts/repository.ts";
 import { noArchives, releaseFolder } from "../hosts/lab/release-archives.ts";
 import { bench, cannotBuild, closeGitHost, gitHost } from "../service/builder/harness.ts";
 import { sites } from "./sites.ts";
@@ -10,29 +9,25 @@ import { sites } from "./sites.ts";
 beforeEach(({ skip }) => {
   for (const reason of [cannotBuild, noArchives]) skip(reason !== undefined, reason);
 });
-afterAll(async () => {
-  Reflect.deleteProperty(publicDomains, "test");
-  await closeGitHost();
-});
+afterAll(closeGitHost);
 
 const programs = { sass: ["sass-1.89.2", "dart-sass"], node: ["node-24.21.0", "node/bin"] } as const;
 
 test.each(Object.entries(sites))("a site with %s is built", async (way, [hugo, given, shows, terms = {}]) => {
-  const { settings, format, outside = false, needs = [], chosen } = terms;
+  const { settings, needs = [], chosen } = terms;
   const host = await gitHost();
   const { origin } = new URL(host.url(""));
   setDefaultCACertificates([...getCACertificates(), host.ca]);
   vi.stubEnv("NODE_EXTRA_CA_CERTS", host.caFile);
-  Object.assign(publicDomains, { test: `localhost:${host.port}` });
   const name = way.replace(/\W+/g, "-");
   const files = typeof given === "function" ? given(host) : given;
   const configuration = join(settings?.folder ?? "", "hugo.toml");
   const addressed = `baseURL = "https://www.example.org/"\n${files[configuration] ?? ""}`;
-  host.repository(name, format).push({ ...files, [configuration]: addressed });
+  host.repository(name).push({ ...files, [configuration]: addressed });
   const node = needs.includes("node") && { node: join(releaseFolder("node-24.21.0"), "node") };
   const site = await bench({
     ...settings,
-    ...{ pages: 1, ownContent: !outside },
+    ownContent: true,
     fetches: { registries: { go: `${origin}/go`, npm: origin }, ...node },
     ...(hugo !== "distribution" && { hugo: join(releaseFolder(`hugo-${hugo}`), "hugo") }),
     chosen: {

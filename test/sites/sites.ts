@@ -1,9 +1,13 @@
-/** Small sites, one for each way in which sites of Hugo differ. */
+/**
+ * Small sites, one for each way in which sites of Hugo differ. test/service/builder has submodules, Git LFS, SHA-256 ids
+ * and content outside of the repository, also by the real Hugo.
+ */
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import type { GitHost } from "../fakes/git-host.ts";
 import type { Files } from "../fakes/git-repository.ts";
 import { publishPackages } from "../fakes/npm-registry.ts";
 import type { Chosen } from "../service/builder/build/fake-hugo.ts";
+import { pixel } from "../service/builder/hugo-site.ts";
 import { moduleOf, zipOf } from "../service/fetcher/module-proxy.ts";
 
 /** Of Hugo; `distribution` is Debian's, 0.111 or 0.131. */
@@ -14,9 +18,6 @@ type Terms = {
   readonly chosen?: Chosen;
   /** Of `site.tools`. With node `site.npm` is true. */
   readonly needs?: readonly ("node" | "sass")[];
-  readonly format?: "sha256";
-  /** The content is a folder of the host, with a page. */
-  readonly outside?: true;
 };
 
 export type Site = readonly [
@@ -29,7 +30,6 @@ export type Site = readonly [
 ];
 
 const toml = (text: string): Files => ({ "hugo.toml": `${text}\n` });
-const theme = toml('theme = "t"');
 const home = (template: string): Files => ({ "layouts/index.html": template });
 const page = (title: string, more = "", text = "Text"): string => `---\ntitle: ${title}\n${more}---\n${text}\n`;
 const list = home("{{ range site.RegularPages }}{{ .Title }} {{ end }}");
@@ -40,19 +40,11 @@ const single = (template: string, text = "Text"): Files => ({
 const within = (folder: string, files: Files): Files =>
   Object.fromEntries(Object.entries(files).map(([path, entry]) => [`${folder}/${path}`, entry]));
 
-const submodule = (commit: string, url: string): Files => ({
-  ...theme,
-  ".gitmodules": `[submodule "t"]\n\tpath = themes/t\n\turl = ${url}\n`,
-  "themes/t": { submodule: commit },
-});
-const lfs = { ".gitattributes": "*.txt filter=lfs\n" };
-
 const style = (filter: string): Files => ({
   ...home(`<style>{{ (resources.Get "a.scss" | ${filter}).Content | safeCSS }}</style>`),
   "assets/a.scss": "$w: 3px; a { width: 2 * $w }",
 });
 const dartSass = style('css.Sass (dict "transpiler" "dartsass")');
-const compiled = "resources/_gen/assets/a.scss_146b2bd6e301dfe8b77c2cdd5f53cb21";
 
 const imports = (name: string) => `[[module.imports]]\npath = "example.org/${name}"\n`;
 /** Puts a module onto the proxy. Returns its lines of go.sum. */
@@ -73,8 +65,6 @@ const processed = (css: string, js = ""): string =>
   `<b class="p-4">{{ (resources.Get "a.css" | ${css} | minify).Content }}</b>` +
   (js && `{{ (resources.Get "a.js" | ${js}).Content }}`);
 
-const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-
 const formerLayouts: Files = {
   "layouts/_default/baseof.html": "<main>{{ block `main` . }}{{ end }}</main>",
   "layouts/_default/single.html": "{{ define `main` }}{{ .Content }}{{ end }}",
@@ -92,12 +82,6 @@ const newLayouts: Files = {
 const ofLayouts = { "index.html": "<main>a partial</main>", "a/index.html": "a shortcode" };
 
 export const sites: Readonly<Record<string, Site>> = {
-  "a folder": [
-    "0.148.2",
-    within("docs", home("in docs")),
-    { "index.html": "in docs" },
-    { settings: { folder: "docs" } },
-  ],
   "a folder of a workspace, with what lies beside it": [
     "0.152.2",
     {
@@ -109,41 +93,10 @@ export const sites: Readonly<Record<string, Site>> = {
     { "index.html": "shared by a theme beside it" },
     { settings: { folder: "apps/site" } },
   ],
-  "a theme as a submodule": [
-    "distribution",
-    (host) => submodule(host.repository("theme").push(home("of another repository")), host.url("theme")),
-    { "index.html": "of another repository" },
-  ],
-  "a theme as a submodule, by a public git host's SSH address": [
-    "0.168.0",
-    (host) => submodule(host.repository("ssh").push(home("over SSH")), `ssh://git@localhost:${host.port}/ssh.git`),
-    { "index.html": "over SSH" },
-  ],
-  "files of Git LFS": [
-    "distribution",
-    (host) => ({ ...lfs, ...home("home"), "static/a.txt": host.lfs.pointerTo("kept by Git LFS") }),
-    { "a.txt": "kept by Git LFS" },
-  ],
-  "a submodule with files of Git LFS": [
-    "0.152.2",
-    (host) => {
-      const files = { ...lfs, ...home("home"), "static/a.txt": host.lfs.pointerTo("of the theme") };
-      return submodule(host.repository("lfs").push(files), host.url("lfs"));
-    },
-    { "a.txt": "of the theme" },
-  ],
   enableGitInfo: [
     "0.148.2",
     { ...toml("enableGitInfo = true"), ...single("{{ .GitInfo.Subject }} by {{ .GitInfo.AuthorName }}") },
     { "a/index.html": "a change by A Writer" },
-  ],
-  "a committed resources/_gen": [
-    "0.152.2",
-    {
-      ...{ ...dartSass, [`${compiled}.content`]: "a { width: 6px }" },
-      [`${compiled}.json`]: '{"Target":"/a.css","MediaType":"text/css","Data":{}}',
-    },
-    { "index.html": "a{width:6px}" },
   ],
   "Dart Sass": ["0.148.2", dartSass, { "index.html": "a{width:6px}" }, { needs: ["sass"] }],
   "Hugo's own Sass": ["distribution", style("toCSS"), { "index.html": "a{width:6px}" }],
@@ -234,7 +187,6 @@ export const sites: Readonly<Record<string, Site>> = {
     },
     { "de/index.html": "Titel Wort B" },
   ],
-  "content outside of the repository": ["0.152.2", list, { "index.html": "Page 0" }, { outside: true }],
   "another baseURL": [
     "distribution",
     home("{{ site.BaseURL }}"),
@@ -277,14 +229,13 @@ export const sites: Readonly<Record<string, Site>> = {
   "layouts of 0.146": ["0.168.0", newLayouts, ofLayouts],
   "layouts of before 0.146": ["distribution", formerLayouts, ofLayouts],
   "layouts of before 0.146, on a later Hugo": ["0.168.0", formerLayouts, ofLayouts],
-  "SHA-256 ids": ["0.148.2", home("by SHA-256"), { "index.html": "by SHA-256" }, { format: "sha256" }],
   images: [
     "distribution",
     {
       ...home(
         '{{ with (resources.Get "a.png").Resize "3x2 webp" }}{{ .Width }}x{{ .Height }} {{ .MediaType }}{{ end }}',
       ),
-      "assets/a.png": Buffer.from(pixel, "base64"),
+      "assets/a.png": pixel,
     },
     { "index.html": "3x2 image/webp" },
   ],

@@ -180,20 +180,19 @@ type Own = Partial<BuilderSettings> & {
   readonly ownContent?: boolean;
 };
 export type Change = Own & {
-  readonly pages?: number;
   /** The folder that holds the site's own. */
   readonly parent?: string;
   readonly limit?: Partial<BuilderSettings["limits"]>;
 };
 
-/** A site of `pages` pages, pushed as revision 1, with nothing published. */
-export async function bench({ pages = 3, parent = tmpdir(), limit, ...own }: Change = {}): Promise<Bench> {
+/** A site of three pages, pushed as revision 1, with nothing published. */
+export async function bench({ parent = tmpdir(), limit, ...own }: Change = {}): Promise<Bench> {
   const host = await gitHost();
   const name = nextName();
   host.repository(name).push(siteFiles(1));
   const folder = mkdtempSync(join(parent, "pushgate-builder-"));
   for (const place of ["spool", "requests", "root", "content"]) mkdirSync(join(folder, place));
-  writeContent(join(folder, "content"), pages);
+  writeContent(join(folder, "content"));
   return benchIn(folder, host, name, {
     ...{ paths: buildPaths, folders: [], assets: assetExtensions, submodules: true, reconcileMinutes: 15 },
     limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, ...limit },

@@ -44,10 +44,10 @@ export const siteFiles = (revision: number): Files => ({
 export const inDocs = (files: Files): Files =>
   Object.fromEntries(Object.entries(files).map(([path, entry]) => [`docs/${path}`, entry]));
 
-/** `count` pages of content. Hugo makes a home page and a list beside them. */
-export function writeContent(folder: string, count: number): void {
+/** Three pages of content. Hugo makes a home page and a list beside them. */
+export function writeContent(folder: string): void {
   mkdirSync(join(folder, "post"), { recursive: true });
-  for (let index = 0; index < count; index += 1) writePage(folder, index);
+  for (const index of [0, 1, 2]) writePage(folder, index);
 }
 
 export function writePage(folder: string, index: number, text = `Text of page ${index}.`): void {
