@@ -13,17 +13,15 @@ afterAll(closeGitHost);
 
 const programs = { sass: ["sass-1.89.2", "dart-sass"], node: ["node-24.21.0", "node/bin"] } as const;
 
-test.each(Object.entries(sites))("a site with %s is built", async (way, [hugo, given, shows, terms = {}]) => {
+test.each(Object.entries(sites))("a site with %s is built", async (_, [hugo, given, shows, terms = {}]) => {
   const { settings, needs = [], chosen } = terms;
   const host = await gitHost();
   const { origin } = new URL(host.url(""));
   setDefaultCACertificates([...getCACertificates(), host.ca]);
   vi.stubEnv("NODE_EXTRA_CA_CERTS", host.caFile);
-  const name = way.replace(/\W+/g, "-");
   const files = typeof given === "function" ? given(host) : given;
   const configuration = join(settings?.folder ?? "", "hugo.toml");
   const addressed = `baseURL = "https://www.example.org/"\n${files[configuration] ?? ""}`;
-  host.repository(name).push({ ...files, [configuration]: addressed });
   const node = needs.includes("node") && { node: join(releaseFolder("node-24.21.0"), "node") };
   const site = await bench({
     ...settings,
@@ -37,11 +35,8 @@ test.each(Object.entries(sites))("a site with %s is built", async (way, [hugo, g
     },
   });
   onTestFinished(site.remove);
-  site.deliver();
-  const { last } = await site.work({
-    ...site.builder,
-    settings: { ...site.builder.settings, repository: host.url(name) },
-  });
+  site.repository.point(site.repository.prepare({ ...files, [configuration]: addressed }, null));
+  const { last } = await site.delivered();
   expect(last, last.reason).toMatchObject({ result: "published" });
   for (const [path, text] of Object.entries(shows)) expect(site.page(path)).toMatch(text);
 });

@@ -166,10 +166,7 @@ export async function finish(site: Bench, child: ChildProcess) {
 }
 
 let counter = 0;
-const nextName = () => {
-  counter += 1;
-  return `site-${counter}`;
-};
+const nextName = () => `site-${++counter}`;
 
 type Own = Partial<BuilderSettings> & {
   /** The program in place of Hugo. */
@@ -259,10 +256,7 @@ async function benchIn(
   const journal: RunLine[] = [];
   const repository = host.repository(name);
   let delivery = 0;
-  const deliver = () => {
-    delivery += 1;
-    writeFileSync(join(at("spool"), `delivery-${delivery}.json`), "{}\n");
-  };
+  const deliver = () => writeFileSync(join(at("spool"), `delivery-${++delivery}.json`), "{}\n");
   const request = (folder: string, name: string) => {
     writeFileSync(at(".new"), "");
     renameSync(at(".new"), join(at(folder), name));
@@ -304,9 +298,9 @@ async function benchIn(
       deliver();
       return work(as);
     },
-    pushed: (files: PushedFiles, as = builder) => {
+    pushed: (files: PushedFiles) => {
       push(files);
-      return work(as);
+      return work();
     },
     /** As the web server reads it. */
     page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),
