@@ -7,7 +7,7 @@ import type { GitHost } from "../fakes/git-host.ts";
 import type { Files } from "../fakes/git-repository.ts";
 import { publishPackages } from "../fakes/npm-registry.ts";
 import type { Chosen } from "../service/builder/build/fake-hugo.ts";
-import { pixel } from "../service/builder/hugo-site.ts";
+import { inDocs, pixel } from "../service/builder/hugo-site.ts";
 import { moduleOf, zipOf } from "../service/fetcher/module-proxy.ts";
 
 /** Of Hugo; `distribution` is Debian's, 0.111 or 0.131. */
@@ -37,8 +37,6 @@ const single = (template: string, text = "Text"): Files => ({
   ...home("home"),
   ...{ "layouts/_default/single.html": template, "content/a.md": page("A", "", text) },
 });
-const within = (folder: string, files: Files): Files =>
-  Object.fromEntries(Object.entries(files).map(([path, entry]) => [`${folder}/${path}`, entry]));
 
 const style = (filter: string): Files => ({
   ...home(`<style>{{ (resources.Get "a.scss" | ${filter}).Content | safeCSS }}</style>`),
@@ -123,7 +121,7 @@ export const sites: Readonly<Record<string, Site>> = {
   "modules and a folder": [
     "distribution",
     (host) =>
-      within("docs", {
+      inDocs({
         ...toml(imports("theme/v2")),
         "go.mod": "module example.org/site\n\nrequire (\n\texample.org/theme/v2 v2.0.0-rc.1 // indirect\n)\n",
         "go.sum": published(host, "example.org/theme/v2", "v2.0.0-rc.1", { "layouts/index.html": "fetched" }),
@@ -269,11 +267,8 @@ export const sites: Readonly<Record<string, Site>> = {
     "0.168.0",
     {
       ...toml('[outputs]\nhome = ["html", "rss", "json"]'),
-      ...{
-        ...single("x"),
-        "assets/a.csv": "a,1\nb,2\n",
-        "layouts/index.json": '{"pages":{{ len site.RegularPages }}}',
-      },
+      ...{ ...single("x"), "assets/a.csv": "a,1\nb,2\n" },
+      "layouts/index.json": '{"pages":{{ len site.RegularPages }}}',
       ...home('{{ range (resources.Get "a.csv" | transform.Unmarshal) }}{{ index . 1 }};{{ end }}'),
     },
     { "index.html": "1;2;", "index.json": '{"pages":1}', "index.xml": "<title>A</title>" },

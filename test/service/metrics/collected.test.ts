@@ -203,14 +203,9 @@ describe("the server", () => {
 
   test("answers the metrics as text of Prometheus' format, and closes the connection", async () => {
     await listening(async () => "älter 1\n");
-    expect(await ask()).toMatchObject({
-      ...{ status: 200, text: "älter 1\n" },
-      headers: {
-        "content-type": "text/plain; version=0.0.4; charset=utf-8",
-        "content-length": "9",
-        connection: "close",
-      },
-    });
+    const type = "text/plain; version=0.0.4; charset=utf-8";
+    const headers = { "content-type": type, "content-length": "9", connection: "close" };
+    expect(await ask()).toMatchObject({ status: 200, text: "älter 1\n", headers });
   });
 
   test("answers another path with 404, another method with 405, and a fault with 500", async () => {

@@ -78,8 +78,8 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     child.on("exit", end);
     child.on("close", (code, signal) => {
       busy = false;
-      const end = signal ? `signal killed ${signal.replace("SIG", "")}` : `exit-code exited ${code}`;
-      writeFileSync(generator.result, `${id} ${code === 0 ? "success exited 0" : end}\n`);
+      const failed = signal ? `signal killed ${signal.replace("SIG", "")}` : `exit-code exited ${code}`;
+      writeFileSync(generator.result, `${id} ${code === 0 ? "success exited 0" : failed}\n`);
       connection.end();
     });
   });
