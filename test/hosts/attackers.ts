@@ -43,12 +43,10 @@ export const otherCustomer: Client = ({ certificates }) => certificates.otherCus
 
 /** Connects to the origin port directly. `client` is the value of CF-Connecting-IP, which Cloudflare would write. */
 export const direct =
-  (from: string, client: string | readonly string[] | undefined, tls: Client, change: Change = {}): Send =>
+  (from: string, client: string | undefined, tls: Client): Send =>
   (lab) => {
-    // Node writes one header line for each element of a list.
-    const named = client === undefined ? {} : { "cf-connecting-ip": client as string };
-    const sent = push(lab, { ...change, headers: { ...named, ...change.headers } });
-    return lab.world.contact(lab.host, from, sent, tls(lab), 5_000);
+    const headers: Change["headers"] = client === undefined ? {} : { "cf-connecting-ip": client };
+    return lab.world.contact(lab.host, from, push(lab, { headers }), tls(lab), 5_000);
   };
 
 /** Connects to the receiver's socket from a process on the host. */

@@ -94,23 +94,9 @@ export const anyClient = proxyEdited("nginx no longer requires a client address"
   edit(conf, /if \(\$pushgate_has_client = 0\) \{\n.*\n *\}\n/, ""),
 );
 
-/** Most guides recommend this, because "Cloudflare sends both". */
-export const forwardedForBelieved = proxyEdited("nginx trusts X-Forwarded-For", (conf) =>
-  edit(conf, "real_ip_header CF-Connecting-IP;", "real_ip_header X-Forwarded-For;"),
-);
-
 export const unbuffered = proxyEdited("nginx passes a body on while it arrives", (conf) =>
   edit(conf, "proxy_request_buffering on;", "proxy_request_buffering off;"),
 );
-
-/** The keepalive trap: the kernel checks the list once per connection, and nginx reuses a connection for any client. */
-export const keptConnections = proxyEdited("nginx keeps its connections to the receiver open", (conf) => {
-  const port = /\$pushgate_loopback:(\d+)/.exec(conf)?.[1];
-  const kept = edit(conf, "proxy_http_version 1.0;", "proxy_http_version 1.1;");
-  const open = edit(kept, "proxy_set_header Connection close;", 'proxy_set_header Connection "";');
-  const used = edit(open, `proxy_pass http://$pushgate_loopback:${port};`, "proxy_pass http://kept;");
-  return edit(used, "http {", `http { upstream kept { server 127.0.0.1:${port}; keepalive 16; }`);
-});
 
 /**
  * systemd 257 enforces a changed list only after a unit of the slice has started (measured), so this starts one. The

@@ -3,8 +3,6 @@ import { createServer } from "node:https";
 import { createAuthority, type Pair } from "../fakes/cloudflare/authority.ts";
 import type { ClientTls } from "./world.ts";
 
-export const asClient = ({ certificate, key }: Pair): ClientTls => ({ cert: certificate, key });
-
 /** Starts a server that answers every request with 200 and its name, like a false origin that collects deliveries. */
 export async function startImpostor(host: string, port: number, { certificate, key }: Pair): Promise<() => void> {
   const server = createServer({ cert: certificate, key }, (_request, answer) => {
@@ -29,8 +27,6 @@ export async function otherPeoplesCertificates(): Promise<Certificates> {
     createAuthority("an unknown authority"),
     createAuthority("origin pulls of another customer"),
   ]);
-  return {
-    selfMade: (name) => impostor.issue(name, [name]),
-    otherCustomer: asClient(await customer.issue("edge of example.net")),
-  };
+  const { certificate, key } = await customer.issue("edge of example.net");
+  return { selfMade: (name) => impostor.issue(name, [name]), otherCustomer: { cert: certificate, key } };
 }

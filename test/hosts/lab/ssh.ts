@@ -40,17 +40,16 @@ export async function hostKey(name: string, address: string, folder: string): Pr
 export const meet = (name: string, address: string, folder: string): void => know(name, address, publicKey(folder));
 
 /**
- * Adds a name to the operator's ssh config, with the host key that ssh expects; without `key` the host is unknown to
- * ssh. Each name has its own files, renamed into place: test files boot hosts at the same time, and two writers of one
- * known_hosts would remove each other's lines.
+ * Adds a name to the operator's ssh config, with the host key that ssh expects. Each name has its own files, renamed into
+ * place: test files boot hosts at the same time, and two writers of one known_hosts would remove each other's lines.
  */
-export function know(name: string, address: string, key?: string): void {
+export function know(name: string, address: string, key: string): void {
   const file = (extension: string) => inFolder(`hosts/${name}.${extension}`);
   const put = (extension: string, text: string): void => {
     writeFileSync(file("new"), text, { mode: 0o600 });
     renameSync(file("new"), file(extension));
   };
-  if (key !== undefined) put("known", `${name} ${key}\n`);
+  put("known", `${name} ${key}\n`);
   const known = `  HostKeyAlias ${name}\n  UserKnownHostsFile ${file("known")}\n`;
   put("conf", `Host ${name} ${name}.example.org\n  HostName ${address}\n${known}`);
 }

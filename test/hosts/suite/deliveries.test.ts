@@ -1,7 +1,4 @@
-/**
- * A push of each git host through every layer of a host, and what nginx answers to a body over the limit. The spool must
- * then hold what was accepted, and nothing else.
- */
+/** A push of each git host through every layer of a host. The spool must then hold what was accepted, and nothing else. */
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { nginxLogs } from "../../../infra/host/paths.ts";
 import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
@@ -16,7 +13,6 @@ const { github, gitlab, bitbucket, gitServers, edge } = actors;
 /** An address that a git host sends from. The self-hosted ones share one. */
 const sourceOf = (gitHost: GitHostName): string =>
   ({ github: github.v4[0], gitlab: gitlab.v4[0], bitbucket: bitbucket.v6[0] })[gitHost as string] ?? gitServers.v4[0];
-const longest = 2 << 20; // nginx, without its line, has 1 MiB
 
 const { world, host } = await deployedWorld("deliveries");
 
@@ -27,7 +23,6 @@ beforeEach(() => host.inside("find /var/spool/pushgate -type f -delete"));
 
 beforeAll(async () => {
   world.stack.configure({
-    "pushgate:limits": { bodyBytes: longest },
     "pushgate:hooks": gitHostNames.map((gitHost) => ({
       ...{ name: gitHost, gitHost, branch: "main" },
       repository: `https://${gitHosts[gitHost].domain ?? "git.example.net"}/example/site.git`,
@@ -65,15 +60,4 @@ test.each(gitHostNames)("a push of %s is accepted for its hook alone, from its r
   const count = `grep -c '"delivery":"${id}","hook":"${gitHost}"' ${nginxLogs.access} || true`;
   // Of the rejected one, too; nginx writes the line after the answer.
   await until("nginx has logged both", async () => Number(await host.read(count)) === 2 || undefined);
-});
-
-test.each([
-  [longest, "202 pushgate-receiver"],
-  [longest + 1, "413 pushgate-proxy"],
-])("a body of %i bytes, without a length: %s", async (bytes, answer) => {
-  const body = Buffer.from(`{"ref":"refs/heads/main","pad":"`.padEnd(bytes - 2, "x") + '"}');
-  const sent = deliveryOf("github", { host: hostnameOf(host), path: "/webhook/github", source: github.v4[0], body });
-  const { "content-length": _, ...headers } = sent.headers;
-  expect(await toNginx({ ...sent, headers: { ...headers, "transfer-encoding": "chunked" } })).toBe(answer);
-  expect(await spooled()).toHaveLength(bytes > longest ? 0 : 1);
 });

@@ -25,7 +25,7 @@ async function answersWhile(work: () => Promise<unknown>): Promise<number[]> {
 }
 
 describe("its rights", () => {
-  test("it has an account of its own, CAP_NET_RAW alone, and reads no file of another nginx", async () => {
+  test("it has an account of its own, and CAP_NET_RAW alone", async () => {
     const processes = `/sys/fs/cgroup/system.slice/${units.nginx}/cgroup.procs`;
     const each = "stat -c %U /proc/$pid; grep -h '^Cap\\(Eff\\|Bnd\\|Amb\\)' /proc/$pid/status";
     const all = await host.read(`for pid in $(cat ${processes}); do ${each}; done | sort -u`);
@@ -35,9 +35,6 @@ describe("its rights", () => {
       "CapEff: 0000000000002000",
       "pushgate-nginx",
     ]);
-    const named = [...(await host.readFile(paths.nginx)).matchAll(/^ *(?:include|\w+_log|ssl_\w+) (\/[^; ]*)/gm)];
-    expect(named.length).toBeGreaterThan(5);
-    for (const [, path] of named) expect(path).toContain("pushgate");
   });
 
   test.each([
@@ -77,7 +74,7 @@ describe("no delivery is rejected", () => {
       const upgrade = async () => {
         // As dpkg does it: a new file, with the time of the package, takes the place of the former one.
         await host.inside(`f=$(readlink -f ${file}) && cp -p "$f" "$f.dpkg-new" && mv "$f.dpkg-new" "$f"`);
-        // Which its timer begins within a minute: reboot.test.ts. One that ran already may have looked before the upgrade.
+        // Which its timer begins each minute. One that ran already may have looked before the upgrade.
         await host.inside(`systemctl start ${units.guard}`);
         const restarted = async () => (["0", before].includes(await pid()) ? undefined : true);
         await until("nginx runs from the new file", restarted, { timeout: 75_000 });

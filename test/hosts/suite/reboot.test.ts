@@ -3,7 +3,7 @@
  * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs
  * why.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { type Change, delivery } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
@@ -99,53 +99,6 @@ describe("services around the chain", () => {
     await guard();
     expect(await guardSays()).toBe("proven");
   });
-});
-
-describe.each([units.firewall, units.routing])("%s", (unit) => {
-  const folder = `/run/systemd/system/${unit}.d`;
-  const once = '+/bin/sh -c "test -e /run/tried || { : >/run/tried; exit 1; }"';
-  const state = () => host.read(`systemctl is-active ${unit} || true`);
-  // The guard would start the unit whose table or rule is missing.
-  beforeAll(guardSleeps);
-  afterAll(async () => void (await guardWakes()));
-  /** With these lines in a drop-in: the exit status of `command`, and the unit's state right after it. */
-  const withLines = async (lines: readonly string[], command: string) => {
-    await host.writeFile(`${folder}/test.conf`, [...lines, ""].join("\n"));
-    const { stdout } = await host.inside(`systemctl daemon-reload; ${command}; echo $?; systemctl is-active ${unit}`, {
-      check: false,
-    });
-    return stdout.trim().split("\n");
-  };
-  const failingOnce = (...more: readonly string[]) =>
-    withLines(["[Service]", `ExecStartPre=${once}`, ...more], `rm -f /run/tried; systemctl restart ${unit}`);
-  afterEach(
-    async () => void (await host.inside(`rm -r ${folder}; systemctl daemon-reload; systemctl restart ${unit}`)),
-  );
-
-  test("a first attempt that fails is reported at once, as an apply needs it, and followed by another", async () => {
-    expect(await failingOnce()).toEqual(["1", "activating"]);
-    await until("the unit is active", async () => ((await state()) === "active" ? true : undefined));
-  });
-
-  test("a first attempt that fails would be the last without Restart=", async () => {
-    expect(await failingOnce("Restart=no")).toEqual(["1", "failed"]);
-  });
-
-  test("restarts any number of times, and would stay failed with systemd's default limit", async () => {
-    const often = `(for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do systemctl restart ${unit} || exit 1; done)`;
-    expect(await withLines([], often)).toEqual(["0", "active"]);
-    expect(await withLines(["[Unit]", "StartLimitIntervalSec=60s"], often)).toEqual(["1", "failed"]);
-  });
-});
-
-test("the guard's timer elapses within a minute", async () => {
-  const times = `date -d "$(systemctl show -p NextElapseUSecRealtime --value ${units.guardTimer})" +%s; date +%s`;
-  // The timer has no next time while the guard runs.
-  const seconds = await until("the timer has a next time", async () => {
-    const [next, now] = (await host.read(times)).split("\n");
-    return Number(next) >= Number(now) ? Number(next) - Number(now) : undefined;
-  });
-  expect(seconds).toBeLessThanOrEqual(60);
 });
 
 describe("manual changes", () => {

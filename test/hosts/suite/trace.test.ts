@@ -100,14 +100,6 @@ cp ${clientCaPath} ${settledCa.path}`);
     by: "up",
   },
   {
-    what: "comes while nginx is stopped",
-    make: sh(`systemctl stop ${units.nginxSocket} ${units.nginx}`),
-    name: "firewall",
-    cause: /^6 nginx: pushgate-nginx\.socket is: .*inactive/,
-    fix: /^ssh root@\w+ systemctl restart pushgate-nginx\.service$/,
-    by: "ssh",
-  },
-  {
     what: "comes from an address of Cloudflare that the live table does not hold",
     make: sh("nft flush set inet pushgate edge4"),
     name: "firewall",

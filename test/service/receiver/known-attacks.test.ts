@@ -35,7 +35,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["smuggling on a kept connection to the receiver", proxy, "a stranger passes on an allowed sender's connection"],
   ["a slow sender", `${receiver}/wire.test.ts`, "a sender that does not end its headers or its body"],
   ["a slow sender at nginx", "test/hosts/suite/flood.test.ts", "500 slow clients"],
-  ["a body over nginx's limit", "test/hosts/suite/deliveries.test.ts", "a body of %i bytes, without a length"],
+  ["a body over nginx's limit", proxy, "a push of 2 MiB and one of the declared size pass whole"],
   // The path, and what is logged.
   ["a path that a router reads as the hook's", rejections, "a delivery to %s: 404"],
   ["a token in the query that is logged", rejections, "a query"],
@@ -52,13 +52,13 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["one of a repository's hooks", "test/hosts/suite/deliveries.test.ts", "a push of %s is accepted for its hook alone"],
   // The source.
   ["a source outside the ranges, by its own address", proxy, "a source outside the hook's ranges"],
-  ["a source after an allowed one", "test/hosts/suite/matrix.test.ts", "a denied source gets in after an allowed one"],
+  ["a source after an allowed one", proxy, "a stranger passes on an allowed sender's connection where it is kept"],
   ["a list without effect", "test/infra/host/guard.test.ts", "without enforcement every foreign source is named"],
   ["a list of the proxy's addresses", proxy, "a delivery passes on both address families, and the receiver sees"],
   ["a forged X-Forwarded-For", proxy, "a forged X-Forwarded-For"],
   ["a forged X-Forwarded-For at the budget", `${receiver}/limiter.test.ts`, "answers 429 once the budget is used"],
   ["a rate by the wrong key", proxy, "nginx rejects a stranger above the rate with 429 and no other source"],
-  ["an IPv6 source", "test/hosts/suite/up.test.ts", "the receiver accepts a signed push from GitHub over %s"],
+  ["an IPv6 source", "test/hosts/suite/leave.test.ts", "the receiver accepts a delivery despite ufw's default drop"],
   ["an IPv6 address that admits a /32", "test/infra/host/receiver.test.ts", "ranges are compared as systemd prints"],
   ["ranges that are out of date", "test/infra/networks.test.ts", "GitHub's list holds the three ranges of 2026-10-29"],
   // The spool and the build.
@@ -76,7 +76,7 @@ test.each<readonly [mistake: string, file: string, title: string]>([
   ["a cloud's metadata", `${rebuild}/hostile.test.ts`, "Hugo reads an address that the operator allows"],
   ["a command in a repository's names", `${service}/builder/source/git.test.ts`, "a hostile repository"],
   ["a lock that is not taken", `${rebuild}/units.test.ts`, "one builder runs for a site, however often it is started"],
-  ["builds without a bound", `${rebuild}/measure.test.ts`, "the newest of 200 pushes in a burst with one build"],
+  ["builds without a bound", `${service}/builder/run/build-pending.test.ts`, "the first push of a burst"],
   ["a reload that loses hooks", "test/hosts/suite/load.test.ts", "all of 2,000 deliveries while up changes a range"],
   ["a request to a payload's address", "test/infra/host/receiver.test.ts", "systemd rates the exposure of the"],
   ["an answer after the build", `${rebuild}/measure.test.ts`, "the builder adds at most three starts of Node to git"],
