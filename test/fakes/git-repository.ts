@@ -1,10 +1,7 @@
 /**
  * A bare repository of the fake git host. Commits are real, by `git fast-import`, and refs change by `git update-ref`.
- * Preparing a commit and pushing it are separate, so that many pushes can come at once.
  */
 import { execFileSync } from "node:child_process";
-import { renameSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 
 /** program, link and submodule are git's modes 100755, 120000 and 160000; null removes the path. */
 export type Entry =
@@ -75,13 +72,6 @@ export class Repository {
   /** Points the ref to this commit, as a push does. */
   point(commit: string, ref = "refs/heads/main"): void {
     this.git("update-ref", ref, commit);
-  }
-
-  /** `point` without starting git, for hundreds of pushes within a second. */
-  moveTo(commit: string, ref = "refs/heads/main"): void {
-    const file = join(this.folder, ref);
-    writeFileSync(`${file}.lock`, `${commit}\n`);
-    renameSync(`${file}.lock`, file);
   }
 
   /** Deletes a branch or a tag. */

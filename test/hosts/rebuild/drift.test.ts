@@ -1,7 +1,7 @@
 /**
  * Like test/hosts/suite/drift.test.ts, for a host with published sites: plain `pulumi preview` prints each manual
- * change of the builder's layers, `up` repairs them in place, and no visitor notices. Then a site gets its own hostname
- * while its git host delivers.
+ * change of the builder's layers, `up` repairs them in place, and no visitor notices, also of a site whose hostname an
+ * earlier `up` added. suite/load.test.ts has deliveries during an `up`.
  */
 import { beforeAll, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -134,27 +134,4 @@ test("preview prints each manual change of the builder's layers, and up repairs 
     expect((await rebuild.visit("/", hook)).body).toContain(`layout-repaired-${hook}`);
   }
   expect((await rebuild.world.visit(hostname)).body).toContain("layout-repaired-site");
-});
-
-test("up gives a site a hostname while its git host delivers: each delivery is accepted, and Cloudflare serves the site", async () => {
-  const named = `docs.${zoneName}`;
-  const head = rebuild.repositories.docs.head()!;
-  expect((await rebuild.world.visit(named)).status).not.toBe(200);
-  rebuild.configure("docs", { hostname: named });
-
-  const deliveries: Promise<number>[] = [];
-  const timer = setInterval(() => {
-    deliveries.push(rebuild.deliver(head, "docs").then(({ status }) => status));
-  }, 100);
-  const { done: up, statuses } = await whileVisited(() => rebuild.world.stack.up());
-  clearInterval(timer);
-  expect(up.code, up.stdout).toBe(0);
-  expect(deliveries.length).toBeGreaterThan(20);
-  expect(new Set(await Promise.all(deliveries))).toEqual(new Set([202]));
-  expect(statuses).toEqual(new Set([200]));
-
-  const page = await rebuild.world.visit(named);
-  expect(page).toMatchObject({ status: 200, body: expect.stringContaining("layout-repaired-docs") });
-  const preview = await rebuild.world.stack.preview("--expect-no-changes");
-  expect(preview.code, preview.stdout).toBe(0);
 });

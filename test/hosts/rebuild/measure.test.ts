@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { median } from "../../bench/measure.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front } from "./site.ts";
-import { idle, published, runs, timersEnd } from "./status.ts";
+import { idle, published, timersEnd } from "./status.ts";
 import { shows } from "./world.ts";
 
 const rebuild = await deployedRebuild("measure");
@@ -41,36 +41,4 @@ test("the builder adds at most three starts of Node to git and Hugo between the 
   await idle(host);
   const left = await host.read("ps -eo user:40,args | grep -E '^pushgate-(build|generator|report)' || :");
   expect(left).toBe("");
-});
-
-test("the builder publishes the newest of 200 pushes in a burst with one build at a time", async () => {
-  await idle(host);
-  const { milliseconds } = (await published(host, await rebuild.push({ "static/alone.txt": "1" }))).last!;
-  await idle(host);
-  const before = (await runs(host)).length;
-  const { site } = rebuild.repositories;
-  const commits: string[] = [];
-  for (let i = 0; i < 200; i++)
-    commits.push(site.prepare({ "layouts/index.html": front(`burst-${i}`) }, commits.at(-1) ?? site.head()!));
-  const started = performance.now();
-  const answers = await Promise.all(
-    commits.map(async (commit, i) => {
-      await new Promise((resolve) => setTimeout(resolve, i * 20));
-      site.moveTo(commit);
-      return (await rebuild.deliver(commit)).status;
-    }),
-  );
-  const seconds = (performance.now() - started) / 1000;
-  console.log(`burst: 200 pushes and deliveries in ${seconds.toFixed(2)} s`);
-  expect(answers.filter((status) => status !== 202)).toEqual([]);
-  await published(host, commits.at(-1)!);
-  await idle(host);
-  expect((await rebuild.visit()).body).toContain("layout-burst-199");
-  const after = (await runs(host)).slice(before);
-  console.log(`burst: ${after.map(({ result }) => result).join(", ")}`);
-  // A build that follows another takes about 0.3 s, and the first with its start of Node more; twice as many have room
-  // for the computer's moods. One more begins at once, and one where a push came while the last one ran.
-  const most = 2 + Math.ceil((2 * seconds * 1000) / milliseconds.total!);
-  expect(most).toBeLessThan(100);
-  expect(after.filter(({ result }) => result === "published").length).toBeLessThanOrEqual(most);
 });

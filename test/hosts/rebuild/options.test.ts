@@ -10,7 +10,7 @@ import type { Files } from "../../fakes/git-repository.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, page, siteFiles } from "./site.ts";
-import { idle, nextResult, published, statusOf, timersEnd } from "./status.ts";
+import { idle, nextResult, published, timersEnd } from "./status.ts";
 
 const rebuild = await deployedRebuild("options");
 const { host } = rebuild;
@@ -52,14 +52,6 @@ test("up moves a site into a folder of its repository, without the units of a co
   const { body } = await rebuild.visit();
   for (const words of [`layout-in-folder ${commit} [@owner]`, "theme-of-a-submodule", "/posts/first/"])
     expect(body).toContain(words);
-});
-
-test("a push outside the site's folder builds nothing", async () => {
-  await idle(host);
-  const before = statusOf(host)!;
-  const other = await rebuild.push({ "README.md": "Another.\n", "content/x.md": page("X"), "static/x.css": "" });
-  const status = await nextResult(host, before, "nothing");
-  expect(status).toMatchObject({ head: other, deployed: before.deployed });
 });
 
 test("the timer publishes a post whose date has come, and makes no release while nothing changes", async () => {

@@ -2,24 +2,18 @@
 import type { Files } from "../../fakes/git-repository.ts";
 import type { Host } from "../lab/host.ts";
 
-/** The repository's files. The front page shows a text of each part that a push can change; `mark` is the layout's. */
+/** The repository's files; the front page shows `mark`. */
 export const siteFiles = (mark = "first"): Files => ({
   "hugo.toml": `baseURL = "https://www.example.org/"
 title = "A site"
 disableKinds = ["taxonomy", "term", "RSS", "sitemap", "404"]
 theme = "plain"
-[params]
-said = "config-first"
 `,
   "layouts/index.html": front(mark),
   "layouts/_default/single.html": "<!doctype html><title>{{ .Title }}</title><h1>{{ .Title }}</h1>{{ .Content }}",
   "layouts/_default/list.html": "<!doctype html><title>{{ .Title }}</title>{{ range .Pages }}{{ .Title }} {{ end }}",
   "static/style.css": "body { margin: 0 }\n",
-  "assets/asset.txt": "asset-first",
-  "data/said.json": '{ "it": "data-first" }',
-  "i18n/en.toml": '[said]\nother = "i18n-first"\n',
   "themes/plain/layouts/partials/theme.html": "theme-first",
-  "archetypes/default.md": "---\ntitle: x\n---\n",
   "README.md": "A site.\n",
 });
 
@@ -27,10 +21,6 @@ export const front = (mark: string): string => `<!doctype html>
 <html lang="en"><head><title>{{ .Site.Title }}</title><link rel="stylesheet" href="/style.css"></head><body>
 <p>layout-${mark}</p>
 {{ .Content }}
-<p>{{ .Site.Params.said }}</p>
-<p>{{ (resources.Get "asset.txt").Content }}</p>
-<p>{{ .Site.Data.said.it }}</p>
-<p>{{ i18n "said" }}</p>
 <p>{{ partial "theme.html" . }}</p>
 {{ range .Site.RegularPages }}<a href="{{ .RelPermalink }}">{{ .Title }}</a>{{ end }}
 </body></html>

@@ -1,4 +1,7 @@
-/** Releases of real programs that a site names, from a mirror: installed, changed, repaired, removed. A module, and packages. */
+/**
+ * Releases of real programs that a site names, from a mirror, and a module and packages of npm: a build has them, and what
+ * no site names any more is removed. A release that is damaged or not to be had is in test/infra/host/tools.test.ts.
+ */
 import { createHash } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
@@ -8,8 +11,8 @@ import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
 import { noArchives, releaseArchive } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, siteFiles } from "./site.ts";
-import { awaitStatus, idle, published } from "./status.ts";
-import { type Rebuild, shows } from "./world.ts";
+import { awaitStatus, published } from "./status.ts";
+import type { Rebuild } from "./world.ts";
 
 beforeEach(({ skip }) => skip(noArchives !== undefined, noArchives));
 let rebuild: Rebuild;
@@ -17,11 +20,11 @@ if (noArchives === undefined) rebuild = await deployedRebuild("tools");
 
 const mirror = "https://git.example.net/releases";
 /** Puts an archive onto the mirror, for both architectures. Returns its entry in `site.tools`. */
-function release(tool: ToolName, version: string, isThere = true) {
+function release(tool: ToolName, version: string) {
   const archive = releaseArchive(`${tool}-${version}`);
   const sum = createHash("sha256").update(archive).digest("hex");
   for (const architecture of ["amd64", "arm64"] as const)
-    if (isThere) rebuild.git.files.set(new URL(archiveUrl(tool, { version }, architecture, mirror)).pathname, archive);
+    rebuild.git.files.set(new URL(archiveUrl(tool, { version }, architecture, mirror)).pathname, archive);
   return { version, amd64: sum, arm64: sum };
 }
 const installed = () => rebuild.host.read(`ls ${paths.tools} 2>/dev/null || :`);
@@ -63,51 +66,8 @@ test("up installs the releases of one site from the mirror and builds it anew wi
   expect((await rebuild.world.stack.preview("--expect-no-changes")).code).toBe(0);
 });
 
-test("a release that cannot be downloaded changes nothing; then it replaces the other, and the site is built anew", async () => {
-  const sass = release("sass", "1.89.2");
-  rebuild.configure("site", { mirror, tools: { hugo: release("hugo", "0.152.2", false), sass } });
-  const failed = await rebuild.world.stack.up();
-  expect([failed.code, failed.stdout + failed.stderr]).toEqual([
-    expect.any(Number),
-    expect.stringMatching(/hugo_extended_0\.152\.2_linux-\w+\.tar\.gz was not downloaded: curl: \(22\)/),
-  ]);
-  // A module that was fetched is not fetched again, and the proxy has it no longer.
-  for (const path of rebuild.git.files.keys()) if (path.startsWith("/modules/")) rebuild.git.files.delete(path);
-  await rebuild.push({ "layouts/index.html": `${layout("meanwhile")}{{ partial "module.html" . }}` });
-  await shows(rebuild, "layout-meanwhile built-with-0.148.2");
-  expect((await rebuild.visit()).body).toContain("of-a-module");
-  await idle(rebuild.host);
-  release("hugo", "0.152.2");
-  await rebuild.up();
-  await anew();
-  expect((await rebuild.visit()).body).toContain("built-with-0.152.2");
-  expect(await installed()).toBe("hugo-0.152.2\nhugo-0.152.2.record\nsass-1.89.2\nsass-1.89.2.record");
-});
-
-test("preview names a changed program, which no build runs once up has repaired it, and up removes what no site names", async () => {
-  const { host } = rebuild;
-  await host.inside(`printf x >>${paths.tools}/hugo-0.152.2/hugo`);
-  const preview = await rebuild.world.stack.preview("--expect-no-changes");
-  expect(preview.code).not.toBe(0);
-  expect(preview.stdout).toContain(
-    `${paths.tools}/hugo-0.152.2 is: declared is "as installed", the host reports "another than`,
-  );
-  await rebuild.up();
-  expect((await rebuild.world.stack.preview("--expect-no-changes")).code).toBe(0);
-  rebuild.configure("site", { mirror: undefined, tools: undefined });
-  await rebuild.push({ ...siteFiles(), "layouts/index.html": layout("last"), "go.mod": null, "go.sum": null });
-  await shows(rebuild, "layout-last built-with-0.152.2");
-  await idle(host);
-  await rebuild.up();
-  await anew();
-  expect((await rebuild.visit()).body).toMatch(/built-with-0\.1[13]1\./);
-  expect(await installed()).toBe("");
-});
-
-const packages = (id: string) => publishPackages(rebuild.git.files, id);
-
 test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, make a site by two releases of Hugo", async () => {
-  const { host, repositories } = rebuild;
+  const { git, host, repositories } = rebuild;
   const npm = { npm: true, registries: { npm: "https://git.example.net" }, mirror };
   const node = release("node", "24.21.0");
   const made = (css: string, js = "") =>
@@ -122,7 +82,7 @@ test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, ma
     return (await fetches()) - before;
   };
   const first = repositories.site.push({
-    ...packages("npm-three"),
+    ...{ ...siteFiles(), "go.mod": null, "go.sum": null, ...publishPackages(git.files, "npm-three") },
     "postcss.config.js": `module.exports = { plugins: { tailwindcss: {}, autoprefixer: { overrideBrowserslist: "Safari 8" } } }`,
     "tailwind.config.js": `module.exports = { content: ["layouts/**/*.html"] }`,
     "babel.config.js": `module.exports = { plugins: ["@babel/plugin-transform-arrow-functions"] }`,
@@ -133,6 +93,7 @@ test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, ma
   rebuild.configure("site", { ...npm, tools: { node } });
   await rebuild.up();
   await published(host, first, { timeout: 90_000 });
+  expect(await installed()).toBe("node-24.21.0\nnode-24.21.0.record");
   const three = ["-webkit-user-select", "padding: 1rem", "function"];
   expect(await shown("built-with-0.1", ...three)).toBe(1);
 
@@ -143,7 +104,7 @@ test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, ma
   expect(await shown("built-with-0.168.0", ...three)).toBe(1);
 
   const third = await rebuild.push({
-    ...packages("npm-tailwind-4"),
+    ...publishPackages(git.files, "npm-tailwind-4"),
     "assets/a.css": '@import "tailwindcss"; @source "layouts";',
     ...page(made("css.TailwindCSS")),
   });
