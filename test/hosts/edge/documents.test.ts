@@ -283,7 +283,11 @@ const steps: Readonly<Record<string, Steps>> = {
         expect(text).toContain("receiver");
       },
     ],
-    ["npx pushgate logs --delivery <id>", shows(/202/)],
+    // Each log that knows the delivery, in any order.
+    [
+      "npx pushgate logs --delivery <id>",
+      shows(/^(?=[\s\S]* nginx .*202)(?=[\s\S]* receiver .*202)[\s\S]* builder .*published/),
+    ],
   ],
   "Trace a delivery": [
     ["npx pushgate trace --delivery <id>", typedBefore],
