@@ -23,7 +23,6 @@ export type Delivery = {
 /** One address of each kind that deliveries and attacks come from. */
 export const from = {
   github: "192.30.252.7",
-  github6: "2a0a:a440::5",
   stranger: "203.0.113.99",
 } as const;
 

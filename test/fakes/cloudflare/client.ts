@@ -9,12 +9,11 @@ export type Answer = {
 
 export function clientOf(api: () => Api) {
   /** Throws SyntaxError if the answer is not JSON. */
-  async function ask(method: string, path: string, body?: unknown, token: string | null = apiToken): Promise<Answer> {
+  async function ask(method: string, path: string, body?: unknown): Promise<Answer> {
     const { url, zone } = api();
-    const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-    const content = typeof body === "string" ? body : JSON.stringify(body);
-    const asked = { method, headers, ...(body === undefined ? {} : { body: content }) };
-    const response = await fetch(url + path.replace(/^Z/, `/zones/${zone.id}`), asked);
+    const headers = { authorization: `Bearer ${apiToken}` };
+    const sent = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    const response = await fetch(url + path.replace(/^Z/, `/zones/${zone.id}`), sent);
     const text = await response.text();
     return { status: response.status, ...(text ? JSON.parse(text) : { result: null, errors: [] }) };
   }

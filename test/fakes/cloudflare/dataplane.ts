@@ -13,7 +13,6 @@ import { ask, contact, forwarded, OriginError, type OriginOptions, pairs } from 
 import { type Answer, originFault } from "./pages.ts";
 import { decide, type SecurityEvent } from "./plane.ts";
 import type { EdgeRequest } from "./request.ts";
-import { record } from "./security-log.ts";
 
 export type EdgeOptions = OriginOptions & {
   /** Where visitors connect by TLS; port 0 takes a free one. */
@@ -53,11 +52,10 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     // 16 hexadecimal characters and the data centre.
     const ray = `${randomBytes(8).toString("hex")}-TST`;
     const body = await buffer(request);
-    const asked = { ...visitorRequest(request), attackLike: body.includes("${jndi:") };
-    const { source, method, target } = asked;
-    const verdict = decide(zone, asked);
+    const seen = visitorRequest(request);
+    const { source, method, target } = seen;
+    const verdict = decide(zone, seen);
     const { decidedBy } = verdict;
-    record(zone, ray, verdict.events);
     const answer = ({ status, headers, body: text }: Answer) => {
       events.push({ ray, target, status, decidedBy });
       response.writeHead(status, { ...headers, "cf-ray": ray }).end(text);

@@ -19,7 +19,7 @@ export type EdgeRequest = {
   readonly headers: Readonly<Record<string, string | readonly string[]>>;
   /** Whether Cloudflare detects a program. Left out: true for a client that does not call itself a browser. */
   readonly automated?: boolean;
-  /** The body trips the managed WAF rules, as a diff in a commit message may. The data plane sees Log4j's lookup. */
+  /** The body trips the managed WAF rules, as a diff in a commit message may. */
   readonly attackLike?: boolean;
   /** Requests this source has made in a rate rule's current period, this one included. */
   readonly counted?: (ref: string) => number;

@@ -42,7 +42,7 @@ export class Scanner {
 
   /** `{ … }`, members apart by spaces. */
   protected set(type: Type): (value: Value) => boolean {
-    if (!this.skip(/\{/y)) this.fail(this.skip(/\$/y) ? "unknown list" : "expected {");
+    if (!this.skip(/\{/y)) this.fail("expected {");
     const [ranges, texts]: [AddressSet[], Set<Value>] = [[], new Set()];
     while (!this.skip(/\}/y)) {
       if (this.at >= this.source.length) this.fail("expected }");

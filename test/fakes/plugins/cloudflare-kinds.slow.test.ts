@@ -191,24 +191,6 @@ describe("the fake plugin", () => {
   });
 });
 
-describe("what an update computes anew is listed as changed, and unknown in its preview", () => {
-  test.each([
-    ["Ruleset", { name: "default" }, ["lastUpdated", "version"]],
-    ["DnsRecord", { content: "198.51.100.7" }, ["modifiedOn"]],
-    ["BotManagement", { fightMode: true }, ["aiBotsProtection", "usingLatestModel"]],
-    ["AuthenticatedOriginPulls", { configs: [] }, ["certId", "enabled", "status"]],
-  ])("%s", async (type, change, computed) => {
-    const kind = resource(kindOf(type));
-    const outputs = { ...inputs[type]!, version: "1", modifiedOn: "x", proxiable: true };
-    const old = { inputs: inputs[type]!, outputs };
-    const found = await kind.diff(old, { ...inputs[type]!, ...change }, context);
-    expect(found.computed).toEqual(expect.arrayContaining(computed));
-    const shown = await kind.update!("id", old, inputs[type]!, { ...context, preview: true });
-    for (const name of computed) expect(shown[name]).toMatch(/^04da6b54-/);
-    expect(shown.proxiable).toBe(true);
-  });
-});
-
 test("the fake plugin sends empty parameters and an empty description for a rule that has none", async () => {
   const rules = [{ ref: "a", action: "managed_challenge", expression: "ssl" }];
   await resource(kindOf("Ruleset")).create({ ...inputs.Ruleset!, rules }, context);
