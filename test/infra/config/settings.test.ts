@@ -269,6 +269,10 @@ test("two of everything, side by side, has no fault", () => {
   expect(faultsOf({ ...two(near), ...hooks(hook) })).toEqual([]);
   expect(faultsOf(ofTwo({ folders: { a: "/srv/a" } }))).toEqual([]);
   expect(faultsOf(port(9870))).toEqual([]);
+  expect(faultsOf({ ...two({}), ...ofTwo({}) })).toEqual([]);
+  // The ports may differ where pushgate serves no site, or one of the hosts leaves.
+  expect(faultsOf({ ...two({ originPort: 9443 }), ...withSite({}) })).toEqual([]);
+  expect(faultsOf({ ...two({ originPort: 9443, state: "absent" }), ...ofTwo({}) })).toEqual([]);
 });
 
 /** Every pair of values that must differ: the fault is at the one, and names the other. */
