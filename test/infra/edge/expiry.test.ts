@@ -20,8 +20,6 @@ test("preview warns from 90 days on, also about a date of another format, and ne
   expect(warning("2027-01-28T12:00:00Z")).toMatch(
     /^it expires in 90 days, and every delivery fails from then on\. Renew it\.$/,
   );
-  expect(warning("2026-10-28T12:00:00Z")).toContain("expires 2 days ago");
-  expect(warning("2026-10-30T13:00:00Z")).toContain("expires in 0 days");
   expect(warning("soon")).toContain("expires on soon");
   expect(warning()).toBeUndefined();
 });

@@ -51,7 +51,7 @@ test.each<[string, Presented | undefined, is?: string, fix?: string]>([
 
 describe("with Cloudflare", () => {
   let api: Api;
-  const at = (baseUrl = api.url) => ({ api: cloudflareApi({ baseUrl, token: apiToken }), id: api.zone.id });
+  const at = () => ({ api: cloudflareApi({ baseUrl: api.url, token: apiToken }), id: api.zone.id });
   const path = (name = hostname) => `/zones/${api.zone.id}/origin_tls_client_auth/hostnames/${name}`;
   const asked = () => api.requests.filter(({ method }) => method === "GET").map((request) => request.path);
   /** The next answers of the API, instead of its own. */
@@ -85,25 +85,15 @@ describe("with Cloudflare", () => {
     "Check that cloudflare:apiToken is valid, belongs to this zone and has the permission SSL and Certificates Read.";
   test.each<[status: number, body: string | undefined, says: string]>([
     [400, undefined, `400 Please wait and try again (10013). ${ofToken}`],
-    [401, undefined, `401 Please wait and try again (10013). ${ofToken}`],
-    [403, undefined, `403 Please wait and try again (10013). ${ofToken}`],
-    [403, "<html>a proxy's</html>", `403 and no JSON. ${connect}`],
     [404, "<html>a proxy's</html>", `404 and no JSON. ${connect}`],
     [429, undefined, `429 Please wait and try again (10013). ${wait}`],
     [500, "", `500. ${wait}`],
-    [502, "<html>Bad Gateway</html>", `502 and no JSON. ${wait}`],
   ])("status %i with the body %s fails the run: a preview that could not look would show no drift", async (...row) => {
     const [status, body, says] = row;
     api.faults.push({ times: 9, status, ...(body !== undefined && { body }) });
     const failure = await readPresented(at(), [hostname]).catch((error: Error) => error);
     expect(failure).toBeInstanceOf(pulumi.RunError);
     expect((failure as Error).message).toBe(`the client certificate of ${hostname} cannot be read: ${says}`);
-  });
-
-  test("an API that cannot be reached fails the run, too", async () => {
-    const gone = at("http://127.0.0.1:1/client/v4");
-    const says = new RegExp(`^the client certificate of ${hostname} cannot be read: no answer from .*\\. ${connect}$`);
-    await expect(readPresented(gone, [hostname])).rejects.toThrow(says);
   });
 
   test("nothing is read again or written if there was no drift when the run began", async () => {

@@ -9,7 +9,6 @@ import { customRules } from "../../../infra/edge/waf.ts";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { networks } from "../../../infra/networks.ts";
-import { gitHosts } from "../../../service/git-hosts/index.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { declaredZone, emptyZone, type ZoneState } from "../../fakes/cloudflare/zone.ts";
@@ -74,10 +73,6 @@ describe("the rendered rules", () => {
     const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
     expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
   });
-  test("name the headers of signatures in lower case", () => {
-    for (const { header } of Object.values(gitHosts).flatMap(({ signatures }) => signatures))
-      expect(header).toBe(header.toLowerCase());
-  });
 });
 
 describe("a request that the delivery rule rejects, and that passes without the condition:", () => {
@@ -122,11 +117,6 @@ describe("a request that the delivery rule rejects, and that passes without the 
     const [skip, rest] = customRules(served) as [Rule, Rule];
     const wider = { ...rest, expression: rest.expression.replace("{", `{"${siteHostname}" `) };
     expect(outcome(declared(served, { custom: [skip, wider] }), visitor)).toBe("pushgate_rest");
-  });
-  test("one source set does not open the hook of another", () => {
-    const request = { target: "/webhook/docs" };
-    expect(outcome(declared(example), request)).toBe("pushgate_rest");
-    expect(outcome(declared(example), { ...request, source: "198.51.100.3" })).toBe("forward");
   });
 });
 

@@ -50,13 +50,6 @@ test.each(["DNS", "SSL and Certificates", "Zone WAF", "Config Rules", "Origin Ru
   },
 );
 
-test("a token that Cloudflare does not know has none of the permissions", async () => {
-  const found = await dryRunFaults(plain("unknown"), settings, zone);
-  expect(found).toHaveLength(6);
-  for (const fault of found)
-    expect(fault).toMatch(/: 401 Invalid API Token \(1000\)\. Check that cloudflare:apiToken is valid/);
-});
-
 test.each([
   ["DNS records", /dns_records$/, "DNS"],
   ["origin certificates", /\/client\/v4\/certificates$/, "SSL and Certificates"],

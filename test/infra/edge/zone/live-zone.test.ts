@@ -14,7 +14,7 @@ import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper, ruleset } from "../../../../infra/edge/zone/lock.ts";
 import { foreignRules, phaseNames, quoted, type Rule } from "../../../../infra/edge/zone/phase.ts";
 import { type Api, apiToken, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
-import { type Rule as ApiRule, emptyZone, toApi } from "../../../fakes/cloudflare/zone.ts";
+import { emptyZone } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, served, siteHostname } from "../../../fixtures.ts";
 import { setMocks } from "../../mocks.ts";
 
@@ -31,32 +31,18 @@ afterAll(() => api.close());
 
 let declared: Seen[];
 
-const common = { enabled: true, description: "" };
-/** What is left of the zone's own rules as inputs. */
-const carried: Rule[] = [
-  {
-    ...{ ...common, ref: "id1", action: "skip", expression: "ip.src in $office", description: "office" },
-    logging: { enabled: false },
-    actionParameters: { phases: ["http_ratelimit"] },
-  },
-  {
-    ...{ ...common, ref: "blocks", action: "block", expression: "cf.waf.score lt 20", enabled: false },
-    actionParameters: { response: { statusCode: 404, content: "no", contentType: "text/plain" } },
-  },
-  { ...common, ref: "id3", action: "managed_challenge", expression: "true", description: "all" },
-];
-/** As the API answers: with what it computes, and with fields that are not set. */
-const computed = { id: "id", version: "7", last_updated: "2026-01-01T00:00:00Z", categories: ["waf"] };
-const live = (rule: object) => ({
-  ...{ ...computed, ratelimit: null, action_parameters: { origin: {}, products: [] } },
-  ...(toApi(rule) as ApiRule),
+/** A rule as the API answers: with what it computes, and with fields that are not set. */
+const live = (ref: string, description = "") => ({
+  ...{ id: "id", version: "7", last_updated: "2026-01-01T00:00:00Z", categories: ["waf"], ratelimit: null },
+  ...{ ref, action: "block", expression: "ssl", enabled: true, description },
+  action_parameters: { origin: {}, products: [] },
 });
-const ownRules = carried.map(live);
-const formerRule = live({ ref: "pushgate_rest", action: "block", expression: "old", enabled: false });
-const named = { name: "the operator's name", description: "since 2019" };
+const ownRules: Rule[] = [live("id1", "office"), live("blocks"), live("id3", "all")];
+const formerRule = live("pushgate_rest");
+const named = { name: "the operator's name", description: "since 2019", version: "1", last_updated: "" };
 const phase = "http_request_firewall_custom";
-const managed = { ...named, id: "rs0", kind: "managed", phase, version: "1", last_updated: "", rules: [formerRule] };
-const entry = { ...managed, id: "rs1", kind: "zone", rules: [ownRules[0]!, formerRule, ownRules[1]!, ownRules[2]!] };
+const managed = { ...named, id: "rs0", kind: "managed", phase, rules: [formerRule] };
+const entry = { ...managed, id: "rs1", kind: "zone", rules: [...ownRules, formerRule] };
 
 /** The zone at Cloudflare from now on. */
 async function zone(plan: Plan, own: readonly object[] = [], bots: object = {}): Promise<void> {
@@ -131,9 +117,9 @@ describe("rules of the zone's own", () => {
     });
   });
   test("are the zone's own without a ref, too, and have their descriptions or refs in messages", async () => {
-    const { ref: _, ...nameless } = carried[2]!;
-    expect(foreignRules([nameless as Rule, ...carried])).toHaveLength(4);
-    expect(quoted(carried)).toBe('"office", "blocks", "all"');
+    const { ref: _, ...nameless } = ownRules[2]!;
+    expect(foreignRules([nameless as Rule, ...ownRules])).toHaveLength(4);
+    expect(quoted(ownRules)).toBe('"office", "blocks", "all"');
   });
 });
 
