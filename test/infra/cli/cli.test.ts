@@ -7,19 +7,14 @@ import { requestScript } from "../../../infra/cli/site/build.ts";
 import { parseReport, reportScript, type Status } from "../../../infra/cli/site/host-report.ts";
 import { reportText } from "../../../infra/cli/site/report-text.ts";
 import { chosen } from "../../../infra/cli/site/rollback.ts";
-import type { Host } from "../../../infra/cli/stack.ts";
-import { exampleHost, site } from "../../fixtures.ts";
-import { ends, Hosts, releases, status } from "./hosts.ts";
+import { ends, Hosts, hookOf, hostOf, releases, stackOf, status } from "./hosts.ts";
 
 const hosts = new Hosts();
 afterAll(() => hosts.remove());
 
-const { state: _, ...bare } = exampleHost;
-const web1 = { ...bare, name: "web1", ssh: "root@web1" };
-const web2 = { ...bare, name: "web2", ssh: "admin@web2", sudo: true, hostname: "hooks2.example.org" };
-const hook = { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" };
-const { webRoot, content } = site;
-const built = { ...hook, site: { webRoot, content } };
+const web1 = hostOf("web1");
+const web2 = { ...hostOf("web2"), ssh: "admin@web2", sudo: true };
+const built = hookOf({ site: { webRoot: "/var/www/site", content: "/srv/content/site" } });
 
 beforeEach(() => {
   hosts.configure([web1, web2], [built]);
@@ -81,8 +76,8 @@ describe("status", () => {
 
   test("status names an unreachable host with what to do, and prints the others", async () => {
     hosts.configure(
-      [{ ...web1, ssh: "root@gone" }, web2, { ...bare, name: "web3", state: "lost", hostname: "h3.example.org" }],
-      [{ ...hook, name: "docs" }, built],
+      [{ ...web1, ssh: "root@gone" }, web2, { ...hostOf("web3"), state: "lost" }],
+      [hookOf({ name: "docs" }), built],
     );
     hosts.add("web2", { statusJson: null });
     hosts.write("web2", "var/spool/pushgate/docs/1.json", "{}");
@@ -207,12 +202,12 @@ describe("the release of a rollback", () => {
 });
 
 describe("a host's answer", () => {
-  const declared = { ...built, site } as unknown as Parameters<typeof reportText>[1][number];
+  const { hosts, hooks } = stackOf([web1], [built]);
   const answer = (statusJson: string) =>
     `pushgate 1 2026-11-24T10:00:00Z\nguard ${btoa("proven")}\nhook site 0 0 0\nstatus site ${btoa(statusJson)}\nend\n`;
   const text = (statusJson: string) => {
     const report = parseReport("web1", answer(statusJson), [{ name: "site", site: {} }]);
-    return reportText({ host: web1 as unknown as Host, report }, [declared]).join("\n");
+    return reportText({ host: hosts[0]!, report }, hooks).join("\n");
   };
   test("status prints a head that is held back, and a reason without its escape sequence", () => {
     const head = "d".repeat(40);

@@ -8,10 +8,13 @@ import { execFileSync } from "node:child_process";
 import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import * as v from "valibot";
 import { expect, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { plainMode, sha256 } from "../../../infra/apply/manifest.ts";
 import type { Status } from "../../../infra/cli/site/host-report.ts";
+import type { Declared } from "../../../infra/cli/stack.ts";
+import { shape } from "../../../infra/config/schema.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -29,6 +32,12 @@ export const hookOf = (more: object = {}) => ({
   ...{ name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },
   ...more,
 });
+
+/** A stack with these hosts and hooks, as a command reads it. */
+export function stackOf(hosts: readonly object[], hooks: readonly object[]): Declared {
+  const { hosts: hostList, hooks: hookList, limits } = shape.entries;
+  return v.parse(v.object({ hosts: hostList, hooks: hookList, limits }), { hosts, hooks, limits: undefined });
+}
 
 const moved = [
   "/var/lib/pushgate-sites",

@@ -1,21 +1,14 @@
 /** What a host prints of its layers -> HostState: tables of others as real nft lists them, and hostile answers. */
-import * as v from "valibot";
 import { afterAll, expect, test } from "vitest";
 import { scriptBeside, variables } from "../../../../infra/apply/shell.ts";
 import { layersOf, parseState } from "../../../../infra/cli/trace/state.ts";
-import { shape } from "../../../../infra/config/schema.ts";
 import { inNamespace, missing, Root } from "../../host/namespace.ts";
-import { probeOf } from "../hosts.ts";
+import { hookOf, hostOf, probeOf, stackOf } from "../hosts.ts";
 
 const root = new Root();
 afterAll(() => root.remove());
 
-const { hosts, hooks, limits } = shape.entries;
-const stack = v.parse(v.object({ hosts, hooks, limits }), {
-  hosts: [{ name: "web1", ssh: "deploy@web1", sudo: true, address: "192.0.2.1", hostname: "hooks.example.org" }],
-  hooks: [{ name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" }],
-  limits: undefined,
-});
+const stack = stackOf([{ ...hostOf("web1"), ssh: "deploy@web1", sudo: true }], [hookOf()]);
 const host = stack.hosts[0]!;
 const answer = (texts: Readonly<Record<string, string>>): string =>
   Object.entries(texts)
