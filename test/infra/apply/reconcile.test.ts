@@ -4,6 +4,7 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
 import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { seenAsDeclared, stamps } from "./shell-host.ts";
 
 const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
 const fact = { name: "unit x", read: "systemctl is-active x", want: "active" };
@@ -11,17 +12,8 @@ const layer: HostLayer = {
   ...{ name: "x", files: [file], owns: ["/etc/pushgate/*"], facts: [fact] },
   ...{ activate: ":", retire: ":", present: true, timeout: 60 },
 };
-const stamp = "0123456789ab";
-const asDeclared: SeenLayer = {
-  name: "x",
-  stamp,
-  applied: [fileLine(file), factLine(undefined, fact)],
-  files: {
-    [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
-  },
-  owned: [file.path],
-  facts: [{ output: "active", status: 0 }],
-};
+const stamp = stamps.former;
+const asDeclared = seenAsDeclared(layer);
 const seenFile = asDeclared.files[file.path]!;
 const never = () => {
   throw new Error("the random value was used");

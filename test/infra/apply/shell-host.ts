@@ -21,7 +21,15 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
-import { applyScript, type Probed, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import {
+  applyScript,
+  factLine,
+  fileLine,
+  type Probed,
+  plainMode,
+  probeScript,
+  sha256,
+} from "../../../infra/apply/manifest.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "../../../infra/apply/report.ts";
 import type { Ran } from "../host/namespace.ts";
 
@@ -225,4 +233,17 @@ export const probed = (host: ShellHost, reads: readonly string[], files: readonl
   files: files.map((name) => ({ path: join(host.etc, name) as `/${string}` })),
   owns: [`${host.etc}/owned-*`],
   facts: reads.map((read) => ({ name: "fact", read })),
+});
+
+/** What a probe sees of a layer that is as declared. */
+export const seenAsDeclared = ({ name, script, files, facts }: HostLayer): SeenLayer => ({
+  ...{ name, stamp: stamps.former, owned: files.map(({ path }) => path) },
+  applied: [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))],
+  files: Object.fromEntries(
+    files.map(({ path, text, mode, owner }) => [
+      path,
+      { type: "regular file", mode: plainMode(mode), owner, sha256: sha256(text), text },
+    ]),
+  ),
+  facts: facts.map(({ want }) => ({ output: want, status: 0 })),
 });

@@ -1,17 +1,17 @@
 /** ship.ts with Pulumi's mocks: layers in, the exact commands out. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
-import { applyScript, fileLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
-import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { applyScript, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { scriptBeside } from "../../../infra/apply/shell.ts";
 import { sshTo } from "../../../infra/apply/ssh.ts";
 import { exampleHost } from "../../fixtures.ts";
+import { Root } from "../host/namespace.ts";
+import { setMocks } from "../mocks.ts";
+import { seenAsDeclared } from "./shell-host.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
 const made: Made[] = [];
@@ -20,19 +20,12 @@ const warned: string[] = [];
 let ship: typeof import("../../../infra/apply/ship.ts");
 
 beforeAll(async () => {
-  await pulumi.runtime.setMocks(
-    {
-      newResource: ({ type, name, inputs }) => {
-        made.push({ type, name, inputs });
-        return { id: name, state: { ...inputs, stdout: `output of ${name}` } };
-      },
-      call: ({ token }) => {
-        throw new Error(`${token} is not called`);
-      },
+  await setMocks({
+    newResource: ({ type, name, inputs }) => {
+      made.push({ type, name, inputs });
+      return { id: name, state: { ...inputs, stdout: `output of ${name}` } };
     },
-    "pushgate",
-    "test",
-  );
+  });
   ship = await import("../../../infra/apply/ship.ts");
 });
 
@@ -49,36 +42,25 @@ const layer: HostLayer = {
   ...{ name: "firewall", files: [file], owns: [file.path], facts: [] },
   ...{ activate: "systemctl restart pushgate-firewall", retire: ":", present: true, timeout: 90 },
 };
-const inSync: SeenLayer = {
-  name: "firewall",
-  stamp: "0123456789ab",
-  applied: [fileLine(file)],
-  files: {
-    [file.path]: { type: "regular file", mode: "644", owner: "root:root", sha256: sha256(file.text), text: file.text },
-  },
-  owned: [file.path],
-  facts: [],
-};
+const inSync = seenAsDeclared(layer);
 
 const until = (name: string): Promise<Made> =>
   vi.waitFor(() => made.find((one) => one.name === name) ?? expect.fail(`${name} is not declared`), 30_000);
 
 describe("probe", () => {
   const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
-  let folder: string;
+  let root: Root;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), "pushgate-ssh-"));
-    vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+    root = new Root();
+    vi.stubEnv("PATH", `${root.folder}:${process.env.PATH}`);
   });
   afterEach(() => {
     vi.unstubAllEnvs();
-    rmSync(folder, { recursive: true });
+    root.remove();
   });
   const answering = (body: string) =>
-    writeFileSync(join(folder, "ssh"), `#!/bin/sh\necho "ssh $*" >${folder}/argv; cat >${folder}/stdin\n${body}\n`, {
-      mode: 0o755,
-    });
-  const received = (name: string) => readFileSync(join(folder, name), "utf8");
+    root.write("ssh", `#!/bin/sh\ncd ${root.folder}; echo "ssh $*" >argv; cat >stdin\n${body}\n`, 0o755);
+  const received = (name: string) => readFileSync(root.at(name), "utf8");
 
   test("is one call over SSH, with the probe's text, and through sudo where the login is not root", async () => {
     answering(`echo Welcome; echo pushgate: begin; echo '${whole}'`);
@@ -199,20 +181,16 @@ describe("a layer with a bundle", () => {
 
 /** Runs the command with fakes of systemd's programs, and this program before the script. */
 function run(state: string, bundles: Parameters<typeof ship.applyCommand>[2] = [], program = "") {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-bin-"));
+  const root = new Root();
   const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
-  for (const [name, body] of Object.entries(fakes))
-    writeFileSync(join(folder, name), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
-  const incoming = join(folder, "incoming");
+  for (const [name, body] of Object.entries(fakes)) root.write(name, `#!/bin/sh\n${body}\n`, 0o755);
+  const incoming = root.at("incoming");
   const command = ship.applyCommand(host, 90, bundles).replace(stateFolders.incoming, incoming);
-  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` };
-  const { status, stdout, stderr } = spawnSync("sh", ["-c", command], {
-    input: `${program}the script`,
-    encoding: "utf8",
-    env,
-  });
+  const env = { ...process.env, PATH: `${root.folder}:${process.env.PATH}` };
+  const input = `${program}the script`;
+  const { status, stdout, stderr } = spawnSync("sh", ["-c", command], { input, encoding: "utf8", env });
   const files = existsSync(incoming) ? readdirSync(incoming).sort() : [];
-  rmSync(folder, { recursive: true });
+  root.remove();
   return { status, stdout, stderr, files };
 }
 
