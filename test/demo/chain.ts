@@ -81,8 +81,7 @@ export async function walk(chain: Chain, delivery: Delivery, way: Way = { throug
 
   if (!firewallAdmits(chain.firewall, { source: peer, port })) return stopped(0, "5 firewall");
 
-  const { method, path, body } = delivery;
-  const passage = proxyPasses(chain.proxy, { peer, ownCertificate, client, method, path, bodyBytes: body.length });
+  const passage = proxyPasses(chain.proxy, { peer, ownCertificate, client, path: delivery.path });
   if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "none" : "6 nginx", 1);
 
   // nginx answers 403 for a connection that the kernel rejects, but the rejecting layer is systemd's allowlist.
