@@ -207,10 +207,7 @@ describe("the configuration", () => {
     ...{ ...hook, ...change, site: { ...hook.site!, ...ofSite } },
   });
   const https = "https://git.example.net:3000/example/site.git";
-  const ssh = "ssh://git@git.example.net:2222/example/site.git";
   const status = { setsStatus: true } as const;
-
-  const notify = "https://chat.example.org:8443/x";
   test.each<[what: string, account: string, hook: Hook, ports: string | undefined]>([
     ["https for submodules beside SSH", "build-docs", changed(docs, {}, { submodules: true }), "443, 2222"],
     ["SSH alone without submodules", "build-docs", docs, "2222"],
@@ -218,8 +215,6 @@ describe("the configuration", () => {
     ["a generator that may read none", "generator-site", site, ""],
     ["no reporter without a report", "report-site", changed(site, { repository: https }), undefined],
     ["the API's port", "report-site", changed(site, { repository: https, ...status }), "3000"],
-    ["the API's port of an SSH address", "report-site", changed(site, { repository: ssh, ...status }), "443"],
-    ["site.notify's port", "report-site", changed(site, { repository: ssh }, { notify }), "8443"],
   ])("has %s", (_, account, hook, ports) => {
     expect(portsOf(account, hook)).toBe(ports);
   });
