@@ -1,17 +1,16 @@
 /** runOnHost with an ssh that ends early, prints too much or does not exist. */
-import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { symlinkSync } from "node:fs";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { followOnHost, runOnHost } from "../../../infra/apply/run-on-host.ts";
+import { Root } from "../host/namespace.ts";
 
-let folder: string;
+let root: Root;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-ssh-"));
+  root = new Root();
 });
 afterEach(() => {
   vi.unstubAllEnvs();
-  rmSync(folder, { recursive: true });
+  root.remove();
 });
 
 /** Its output begins with the mark, after what a login shell prints. */
@@ -22,9 +21,8 @@ const script = "# a comment\n".repeat(100_000);
 const host = { name: "web1", ssh: "root@web1", sudo: false };
 
 function makeSsh(body: string): void {
-  writeFileSync(join(folder, "ssh"), `#!/bin/sh\n${body}\n`);
-  chmodSync(join(folder, "ssh"), 0o755);
-  vi.stubEnv("PATH", `${folder}:${process.env.PATH}`);
+  root.write("ssh", `#!/bin/sh\n${body}\n`, 0o755);
+  vi.stubEnv("PATH", `${root.folder}:${process.env.PATH}`);
 }
 
 function fakeSsh(body: string, effect?: string): Promise<string> {
@@ -75,8 +73,8 @@ test("ssh gets no variable of Pulumi or Cloudflare, which hold secrets", async (
 });
 
 test("runOnHost reports that ssh is not installed", async () => {
-  symlinkSync("/bin/sh", join(folder, "sh"));
-  vi.stubEnv("PATH", folder);
+  symlinkSync("/bin/sh", root.at("sh"));
+  vi.stubEnv("PATH", root.folder);
   await expect(runOnHost(host, script, 30)).rejects.toThrow(
     /^web1: ssh is not on PATH; .*\. Install the OpenSSH client/,
   );

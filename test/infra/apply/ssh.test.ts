@@ -1,11 +1,9 @@
 /** The command that reaches a host, and the one message for a host that it does not reach. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, test } from "vitest";
 import { sshLine, sshTo, unreachable } from "../../../infra/apply/ssh.ts";
 import { sshFault } from "../../../infra/config/forms.ts";
+import { Root } from "../host/namespace.ts";
 
 const host = { name: "web1", ssh: "deploy@web1.example.org" };
 
@@ -20,12 +18,13 @@ test.each([
   ["is another account's", "mkdir -m 700 $s; chown 1 $s || rmdir $s; touch $s", false],
   ["cannot be made", "rmdir $up", false],
 ])("ssh multiplexes in a folder that only this account enters: one that %s", (_, setUp, multiplexes) => {
-  const up = mkdtempSync(join(tmpdir(), "pushgate-"));
+  const root = new Root();
+  const up = root.folder;
   const [shell, option, text, ...rest] = sshTo(host);
   const path = `${up}/pushgate-${process.getuid?.()}`;
   const run = `up=${up} s=${path}; ${setUp}; ssh() { echo "$@"; }; ${text!.replace("/tmp/", `${up}/`).replace("exec ", "")}`;
   const { stdout } = spawnSync(shell!, [option!, run, ...rest, "a command"], { encoding: "utf8" });
-  rmSync(up, { recursive: true, force: true });
+  root.remove();
   expect(stdout).toBe(
     "-akxT -o PermitLocalCommand=no -o ClearAllForwardings=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 " +
       `-o ControlMaster=auto -o ControlPath=${multiplexes ? `${path}/%C` : "none"} -o ControlPersist=60 ` +
@@ -34,20 +33,20 @@ test.each([
 });
 
 test("a host gets nothing of this computer, whatever ~/.ssh/config says, and would without the options", () => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-"));
+  const root = new Root();
   const forwards = ["LocalForward 8 a:1", "RemoteForward 9 b:1", "DynamicForward 7", "Tunnel yes", "RequestTTY force"];
   const more = ["ForwardAgent", "ForwardX11", "GSSAPIDelegateCredentials", "PermitLocalCommand"].map(
     (one) => `${one} yes`,
   );
-  writeFileSync(join(folder, "config"), [...forwards, ...more, "LocalCommand id"].join("\n"));
+  const config = root.write("config", [...forwards, ...more, "LocalCommand id"].join("\n"));
   const leaks =
     /^(?:forwardagent|forwardx11|gssapidelegatecredentials|permitlocalcommand) yes$|^\w+forward .*|^requesttty force$/gm;
   const [, , text = "", ...rest] = sshTo(host);
   const found = [text, text.replace(/-akxT.*?Forwardings=yes/, "")].map((script) => {
-    const run = script.replace("exec ssh", `exec ssh -G -F ${folder}/config`);
+    const run = script.replace("exec ssh", `exec ssh -G -F ${config}`);
     return spawnSync("sh", ["-c", run, ...rest], { encoding: "utf8" }).stdout.match(leaks)?.length ?? 0;
   });
-  rmSync(folder, { recursive: true });
+  root.remove();
   expect(found).toEqual([0, 8]);
 });
 

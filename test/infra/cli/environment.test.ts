@@ -1,12 +1,11 @@
 /** What the operator's environment may have set. */
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
+import { Root } from "../host/namespace.ts";
 
 const notTaken = (name: string) => `pushgate: no request goes through ${name}, which needs a URL such as`;
 test.each([
@@ -36,12 +35,12 @@ test.each([
 );
 
 test("a command that waits for what can no longer come fails", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-"));
-  for (const name of ["node-version.cjs", "fast-start.cjs"]) writeFileSync(join(folder, name), "");
-  writeFileSync(join(folder, "main.ts"), "export const pushgate = () => new Promise(() => {});");
-  copyFileSync(new URL("../../../infra/cli/pushgate.cjs", import.meta.url), join(folder, "pushgate.cjs"));
-  const { status, stderr } = spawnSync(process.execPath, [join(folder, "pushgate.cjs")], { encoding: "utf8" });
-  rmSync(folder, { recursive: true });
+  const root = new Root();
+  for (const name of ["node-version.cjs", "fast-start.cjs"]) root.write(name, "");
+  root.write("main.ts", "export const pushgate = () => new Promise(() => {});");
+  copyFileSync(new URL("../../../infra/cli/pushgate.cjs", import.meta.url), root.at("pushgate.cjs"));
+  const { status, stderr } = spawnSync(process.execPath, [root.at("pushgate.cjs")], { encoding: "utf8" });
+  root.remove();
   expect([status, stderr]).toEqual([1, "pushgate: the command ended before its work did.\n"]);
 });
 

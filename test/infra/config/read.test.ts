@@ -1,13 +1,11 @@
 /** The configuration as the engine hands it over: the stack's file, its secrets, and the environment. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { readSettings } from "../../../infra/config/read.ts";
 import { stackConfig } from "../../fixtures.ts";
+import { Root } from "../host/namespace.ts";
 
-let folder: string;
+let root: Root;
 const isSecret = ["pushgate:secrets", "cloudflare:apiToken"];
 const given = (config: Record<string, string | undefined>) =>
   pulumi.runtime.setAllConfig(config as Record<string, string>, isSecret);
@@ -21,13 +19,13 @@ const message = () => {
 };
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-config-"));
-  vi.spyOn(pulumi, "getRootDirectory").mockReturnValue(folder);
+  root = new Root();
+  vi.spyOn(pulumi, "getRootDirectory").mockReturnValue(root.folder);
 });
 afterEach(() => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
-  rmSync(folder, { recursive: true });
+  root.remove();
 });
 
 test("the program queries the API that the provider does, with its token", () => {
@@ -53,8 +51,8 @@ test("a token in the environment is no token", () => {
 test("a secret that is plain text is found in the stack's own file", () => {
   given(stackConfig());
   const plain = "config:\n  pushgate:secrets:\n    site:\n      current: { secure: v1:abc }\n      previous: plain\n";
-  writeFileSync(join(folder, "Pulumi.other.yaml"), plain);
+  root.write("Pulumi.other.yaml", plain);
   expect(message()).toBe("");
-  writeFileSync(join(folder, `Pulumi.${pulumi.getStack()}.yaml`), plain);
+  root.write(`Pulumi.${pulumi.getStack()}.yaml`, plain);
   expect(message()).toContain("secrets.site.previous is plain text beside encrypted secrets");
 });

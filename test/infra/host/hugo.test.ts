@@ -1,42 +1,30 @@
 /** What the installed Hugo makes of the arguments and the variables that outrank a site's configuration. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { ownVariables } from "../../../infra/config/site-checks.ts";
 import { buildArguments, environment } from "../../../infra/host/builder/hugo.ts";
-import { remove } from "../../../service/builder/files.ts";
 import { cannotBuild } from "../../service/builder/harness.ts";
+import { Root } from "./namespace.ts";
 
 beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
 
-/** Builds a site with these files. Returns what Hugo printed and a page. */
+/** Builds a site with these files. Returns what Hugo printed and the front page. */
 function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]["hugo"]>) {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-hugo-"));
-  onTestFinished(() => remove(folder));
-  const [source, destination, cache] = ["source", "out", "cache"].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(source, path)), { recursive: true });
-    writeFileSync(join(source, path), text);
-  }
+  const root = new Root();
+  onTestFinished(() => root.remove());
+  const at = { source: root.at("source"), destination: root.at("out"), cache: root.at("cache") };
+  for (const [path, text] of Object.entries(files)) root.write(join("source", path), text);
   const site = { hugo: { exec: [], http: [], ...hugo }, tools: {} };
-  const env = { PATH: process.env.PATH, ...environment({ destination, cache }, site) };
-  const args = buildArguments({ source, destination, cache }, hugo.arguments);
-  const { stdout, stderr } = spawnSync("hugo", args, {
-    env,
-    encoding: "utf8",
-  });
-  return { said: stdout + stderr, page: (path = "index.html") => readFileSync(join(destination, path), "utf8") };
+  const env = { PATH: process.env.PATH, ...environment(at, site) };
+  const { stdout, stderr } = spawnSync("hugo", buildArguments(at, hugo.arguments), { env, encoding: "utf8" });
+  return { said: stdout + stderr, front: () => readFileSync(root.at("out/index.html"), "utf8") };
 }
 
 test("the operator's address, environment, flags and variables outrank the site's", () => {
   const page = (more: string) => `---\ntitle: x\n${more}\n---\n`;
-  const { said, page: read } = built(
+  const { said, front } = built(
     {
       "hugo.toml": 'baseURL = "https://own.example/a/"\n[params]\nwho = "own"\n',
       "config/staging/params.toml": 'where = "staging"\n',
@@ -54,7 +42,7 @@ test("the operator's address, environment, flags and variables outrank the site'
     },
   );
   expect(said).not.toMatch(/^(ERROR|Error)/m);
-  expect(read()).toBe('https://www.example.org/b/ a "b" staging e x x x');
+  expect(front()).toBe('https://www.example.org/b/ a "b" staging e x x x');
 });
 
 test("no variable of the operator's is one of pushgate's", () => {

@@ -1,18 +1,16 @@
 /** How a layer's files are made of templates, and where systemd looks for drop-ins. */
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { file, layerOf, layerScript, template } from "../../../infra/host/kit.ts";
+import { Root } from "./namespace.ts";
 
 /** The `base` of a layer whose folder has these files. */
 function baseWith(files: Readonly<Record<string, string>>): string {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-kit-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  return pathToFileURL(join(folder, "layer.ts")).href;
+  const root = new Root();
+  onTestFinished(() => root.remove());
+  for (const [name, text] of Object.entries(files)) root.write(name, text);
+  return pathToFileURL(root.at("layer.ts")).href;
 }
 
 const filled = (text: string, values: Parameters<typeof template>[2]): string =>

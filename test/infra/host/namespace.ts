@@ -93,7 +93,7 @@ mkdir -p /var/lib/pushgate/stamps /var/lib/systemd`;
   return { status, stdout, stderr };
 }
 
-/** A folder that serves as the root of a host: `at` gives a path in it, and `moved` writes such paths into a text. */
+/** A test's own folder, such as the root of a host: `at` gives a path in it, and `moved` writes such paths into a text. */
 export class Root {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-root-"));
 

@@ -1,9 +1,8 @@
 /** A program is one file that runs alone; the same source gives the same bytes, and a host takes it only with its hash. */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { applyScript } from "../../../infra/apply/manifest.ts";
@@ -12,7 +11,7 @@ import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, buildPrograms, programsOf } from "../../../infra/host/programs/programs.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { example } from "../../fixtures.ts";
-import { noHost, onHost } from "./namespace.ts";
+import { noHost, onHost, Root } from "./namespace.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
 /** A path in the folder where program and plugin run. */
@@ -35,10 +34,10 @@ test("the same source gives the same bytes in every folder", async () => {
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
 test.each(nodes)("the receiver runs alone on %s, and names the setting that is missing", async (node) => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-bundle-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const root = new Root();
+  onTestFinished(() => root.remove());
   const { receiver } = await buildPrograms(example);
-  const run = spawnSync(node, [inInfra(receiver!.file)], { cwd: folder, env: {}, encoding: "utf8" });
+  const run = spawnSync(node, [inInfra(receiver!.file)], { cwd: root.folder, env: {}, encoding: "utf8" });
   expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
 });
 

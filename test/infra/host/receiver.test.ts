@@ -1,7 +1,4 @@
 /** The receiver's units as systemd reads them, and what each line of them protects from. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -14,7 +11,7 @@ import {
 } from "../../../infra/host/receiver/receiver.ts";
 import { metricsName, readReceiver } from "../../../service/receiver/settings.ts";
 import { example, served } from "../../fixtures.ts";
-import { exposure, missing, unitText, values } from "./namespace.ts";
+import { exposure, missing, Root, unitText, values } from "./namespace.ts";
 
 const layer = receiverLayer(example);
 const sets = sourceSets(example);
@@ -46,13 +43,12 @@ test("the service has room for the bodies it may hold", () => {
 });
 
 test("its settings are what the receiver reads, with the place of a site's status.json", () => {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-units-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, "receiver.json"), text(paths.receiverSettings));
-  for (const { name } of example.hooks) writeFileSync(join(folder, name), `${"s".repeat(40)}\n`);
+  const root = new Root();
+  onTestFinished(() => root.remove());
+  for (const { name } of example.hooks) root.write(name, `${"s".repeat(40)}\n`);
   const env = {
-    PUSHGATE_SETTINGS: join(folder, "receiver.json"),
-    CREDENTIALS_DIRECTORY: folder,
+    PUSHGATE_SETTINGS: root.write("receiver.json", text(paths.receiverSettings)),
+    CREDENTIALS_DIRECTORY: root.folder,
     LISTEN_PID: "7",
     LISTEN_FDS: "3",
     // systemd's names: of a socket without FileDescriptorName= its unit's.

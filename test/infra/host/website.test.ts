@@ -1,8 +1,7 @@
 /** A published site in a real nginx: requests of visitors through Cloudflare, and of other peers. */
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { rmSync, symlinkSync, utimesSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { canaryPath } from "../../../infra/contract.ts";
 import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
@@ -32,15 +31,12 @@ const files: Record<string, string> = {
 };
 
 const write = (folder: string, tree: Record<string, string>) => {
-  for (const [path, text] of Object.entries(tree)) {
-    mkdirSync(dirname(`${folder}/${path}`), { recursive: true });
-    writeFileSync(`${folder}/${path}`, text);
-  }
+  for (const [path, text] of Object.entries(tree)) nginx.write(`${folder}/${path}`, text);
 };
-const www = `${nginx.folder}/www`;
+const www = nginx.at("www");
 /** Shell: the link to the current release, as the builder changes it. */
 const publish = (id: string) => `ln -sfn releases/${id} ${www}/new && mv -T ${www}/new ${www}/current`;
-write(`${www}/releases/000001`, files);
+write("www/releases/000001", files);
 symlinkSync("releases/000001", `${www}/current`);
 
 const raw = (path: string, headers: Record<string, string> = {}, method = "GET", host: string = siteHostname) => {
@@ -109,9 +105,8 @@ describe("a visitor gets", () => {
 
   test("nginx serves a publish at once, and answers 304 while a page is the same, newer or older", async () => {
     const { etag, "last-modified": modified } = (await replies([visit("/")]))[0]!.headers;
-    const older = `${www}/releases/000002`;
-    write(older, { "index.html": "<p>older front" });
-    utimesSync(`${older}/index.html`, 1_000_000_000, 1_000_000_000);
+    const older = nginx.write("www/releases/000002/index.html", "<p>older front");
+    utimesSync(older, 1_000_000_000, 1_000_000_000);
     const conditional = visit("/", { "If-None-Match": etag! });
     const got = await replies([
       ...[visit("/"), conditional, { ...conditional, before: publish("000002") }],
@@ -132,12 +127,12 @@ describe("a visitor gets", () => {
 });
 
 describe("a folder that no build makes", () => {
-  const srv = `${nginx.folder}/srv`;
+  const srv = nginx.at("srv");
   const config = renderProxy(serving(served, { folders: { downloads: `${srv}/downloads` } }), exampleHost);
   const secret = "of another account";
   beforeEach(() => {
     rmSync(srv, { recursive: true, force: true });
-    write(srv, { "downloads/a b.zip": "zip", "downloads/.hidden": secret, "private/secret.txt": secret });
+    write("srv", { "downloads/a b.zip": "zip", "downloads/.hidden": secret, "private/secret.txt": secret });
   });
 
   test("is served below its name, for reading, without a list and without dot files", async () => {

@@ -3,9 +3,6 @@
  * Cloudflare, its other customers or strangers. lab/proxy.ts runs that nginx in a network namespace of its own.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { sourceSets } from "../../../../infra/config/derived.ts";
 import type { Settings } from "../../../../infra/config/settings.ts";
@@ -13,7 +10,7 @@ import { nginxFolders } from "../../../../infra/host/paths.ts";
 import { credential, renderProxy } from "../../../../infra/host/proxy/proxy.ts";
 import { v4, v6 } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../fixtures.ts";
-import { missing } from "../namespace.ts";
+import { missing, Root } from "../namespace.ts";
 import type { Lab, LabRequest, LabResult, LabTask } from "./proxy.ts";
 
 /** Why no nginx can run here, or undefined. */
@@ -35,12 +32,12 @@ leaf() {
 }
 leaf edge origin-pull-ca; leaf shared shared-ca`;
 
-export class OriginLab {
-  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-origin-"));
+export class OriginLab extends Root {
   private readonly process: ChildProcess | undefined;
   private readonly answers: AsyncIterator<string> | undefined;
 
   constructor() {
+    super();
     if (noNginx !== undefined) return;
     execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
     const sets = sourceSets(example).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]);
@@ -82,9 +79,9 @@ export class OriginLab {
     return JSON.parse(value);
   }
 
-  remove(): void {
+  override remove(): void {
     this.process?.kill();
-    rmSync(this.folder, { recursive: true, force: true });
+    super.remove();
   }
 }
 
