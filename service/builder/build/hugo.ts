@@ -21,6 +21,10 @@ const causes: readonly (readonly [RegExp, string])[] = [
     "the site needs $1$2 of npm. Set hooks[].site.npm to true, and commit a package-lock.json that names it.",
   ],
   [
+    /File to import not found or unreadable: ([^\s"]*[^\s".])|Can't find (stylesheet) to import|Could not resolve "([^"\n]+)"/,
+    "the build does not find $1$2$3, which is imported. If it is of npm, set hooks[].site.npm to true, and commit a package-lock.json that names it.",
+  ],
+  [
     /bad option: --permission/,
     "this Hugo needs Node 22.13 or later. Run npx pushgate tools <hook> node=<release>, then npx pulumi up.",
   ],
