@@ -115,13 +115,17 @@ function hugoRelease(site: Site, themes: Themes = new Map()): Finding[] {
 
 function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
   const [[sass], [node]] = [releasesIn(recipes, "sass"), releasesIn(recipes, "node")];
-  const [layout] = [...texts].find(([path, text]) => path.includes("layouts/") && /dartsass/i.test(text)) ?? [];
+  const layoutWith = (words: RegExp) =>
+    [...texts].find(([path, text]) => path.includes("layouts/") && words.test(text))?.[0];
+  const layout = layoutWith(/dartsass/i);
   const all = Object.entries(packagesOf(parsed("package.json", texts.get(`${at}package.json`))));
   const tools = all.flatMap(([name]) => (hugosPackages.test(name) ? [name] : []));
-  const isNeeded = tools.length > 0 || JSON.stringify(config).includes("node_modules");
+  const isConfigured = JSON.stringify(config).includes("node_modules");
+  const naming = isConfigured ? "Hugo's configuration" : layoutWith(/node_modules|js\.Build/);
+  const isNeeded = tools.length > 0 || (all.length > 0 && naming !== undefined);
   const isLocked = isNeeded && texts.has(`${at}package-lock.json`);
   const foreign = all.filter(([, from]) => /^(git|file:|link:|https?:|[\w-]+\/)/.test(textOf(from)));
-  const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : "packages that Hugo's configuration names"}`;
+  const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : `packages for ${naming}`}`;
   const ofNode = node ? `${node.from} has ${node.version}` : "npm is a part of it";
   const [, line, rest = ""] = /^[v^~]?(\d+)(\.\d+\.\d+$)?/.exec(node?.version ?? "") ?? []; // ">=18" names no line
   return some(

@@ -36,7 +36,8 @@ export function parsed(path: string, text = ""): Tree {
   }
 }
 
-const workflow = /^\.(github|forgejo|gitea)\/workflows\/[^/]+\.ya?ml$|^\.gitlab-ci\.yml$/;
+const workflow =
+  /^\.((github|forgejo|gitea)\/workflows|woodpecker|circleci)\/[^/]+\.ya?ml$|^\.(gitlab-ci|woodpecker|drone|travis)\.ya?ml$/;
 const publishes = /deploy|gh-pages|upload-pages|rsync|\bscp\b|s3 sync|firebase|^pages:/im;
 const hosted = /^(amplify\.yml|render\.yaml|vercel\.json|wrangler\.(toml|jsonc?))$/;
 

@@ -66,10 +66,22 @@ package.json {"devDependencies":{"docsy":"github:google/docsy#semver:0.10.0"},"e
 package-lock.json
 = no file names a release; tools.node: {"line":"20"}; npm: true; site.npm rejects what is from no registry: ${"`"}docsy
 
+spiffe/spiffe.io
+config.toml
+layouts/partials/css.html {{ $includes := slice "node_modules" }}
+package.json {"devDependencies":{"bulma":"0.9.4"}}
+package-lock.json
+= no file names; tools.node: {}; npm: true
+
 an image in a workflow of Forgejo
 hugo.toml
 .forgejo/workflows/x.yaml jobs: { a: { container: 'hugomods/hugo:exts-0.152.2' } }
 = tools.hugo: 0.152.2
+
+Woodpecker
+hugo.toml
+.woodpecker/x.yml steps: { a: { image: hugomods/hugo:exts-0.152.2, commands: [hugo --buildFuture] } }
+= tools.hugo: 0.152.2; hugo.arguments: --buildFuture
 
 GitLab
 hugo.toml
