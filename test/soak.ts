@@ -1,15 +1,13 @@
 /**
- * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits,
- * applies, kills and failed applies in a real shell, altered deliveries to the real receiver, and random expressions
- * for the rule language. A failure prints the seed of its round, which repeats it. --rebuild and
- * --hostile run test/hosts/rebuild/soak.ts instead.
+ * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits, applies,
+ * kills and failed applies in a real shell, and altered deliveries to the real receiver. A failure prints the seed of its
+ * round, which repeats it. --rebuild and --hostile run test/hosts/rebuild/soak.ts instead.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { keptByNpm } from "../infra/cli/command.ts";
-import { compile, ExpressionError } from "./fakes/cloudflare/expression.ts";
 import { delivery } from "./fakes/deliveries.ts";
 import { example, random } from "./fixtures.ts";
 import { soakWalks } from "./infra/apply/reconcile-walk.ts";
@@ -17,7 +15,7 @@ import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
 try {
-  const options = "minutes seed release rebuild hostile kills reads publishes steps runs".split(" ");
+  const options = "minutes seed release rebuild hostile kills runs".split(" ");
   keptByNpm(options, "npm run soak --", process.env);
 } catch (error) {
   console.error(`soak: ${(error as Error).message}`);
@@ -34,27 +32,6 @@ const firstSeed = Number(values.seed);
 if (!(minutes > 0) || !Number.isInteger(firstSeed)) {
   console.error("soak: use a number above 0 for --minutes and a whole number for --seed");
   process.exit(2);
-}
-
-const words = [
-  ...'( ) { } and or not eq ne in any len starts_with [*] [0] , "a" " 1 ssl http.host http.request.uri.path'.split(" "),
-  ...['http.request.headers["x-hub-signature-256"]', "ip.src", "10.0.0.0/8", "::/0", " ", "\\", "🙂"],
-];
-
-/** Compiles random texts: each compiles or throws an ExpressionError with a position, and no other error. */
-function expressions(seed: number, count: number): void {
-  const next = random(seed);
-  for (let i = 0; i < count; i++) {
-    const text = Array.from(
-      { length: 1 + Math.floor(next() * 14) },
-      () => words[Math.floor(next() * words.length)],
-    ).join(" ");
-    try {
-      compile(text).matches({ source: "192.30.252.7", method: "POST", host: "a", target: "/", headers: {} });
-    } catch (error) {
-      if (!(error instanceof ExpressionError)) throw new Error(`expression ${JSON.stringify(text)}: ${error}`);
-    }
-  }
 }
 
 /** Changes one byte of each body, so that the signature does not match: the receiver answers 401 and spools nothing. */
@@ -83,17 +60,15 @@ const unlimited = { ...example, limits: { ...example.limits, rejectionsPerMinute
 const receiver = await startReceiver(bundle, unlimited);
 
 const until = performance.now() + minutes * 60_000;
-const counts = { rounds: 0, steps: 0, killed: 0, expressions: 0, deliveries: 0 };
+const counts = { rounds: 0, steps: 0, killed: 0, deliveries: 0 };
 let failed = 0;
 for (let seed = firstSeed; performance.now() < until && failed === 0; seed++) {
   try {
     const { steps, killed } = soakWalks({ steps: 200, seed });
-    expressions(seed, 20_000);
     await deliveries(receiver, seed, 200);
     counts.rounds++;
     counts.steps += steps;
     counts.killed += killed;
-    counts.expressions += 20_000;
     counts.deliveries += 200;
     console.log(`soak: seed ${seed}: ${JSON.stringify(counts)}`);
   } catch (error) {

@@ -2,18 +2,8 @@
  * From a push to a page without root: a git host over https, the receiver's own spool, the builder as the program that
  * is installed on a host, and a fake of Hugo's units. The host suite tests what confines them there.
  */
-import { execFileSync, spawn } from "node:child_process";
-import { chmodSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { assetExtensions, buildPaths } from "../../infra/config/site-schema.ts";
-import type { Status } from "../../service/builder/run/status.ts";
-import type { BuilderSettings } from "../../service/builder/settings.ts";
-import { startGitHost } from "../fakes/git-host.ts";
-import type { Repository } from "../fakes/git-repository.ts";
-import { startFakeHugo } from "../service/builder/build/fake-hugo.ts";
-import { writeContent } from "../service/builder/hugo-site.ts";
-import { anywhere, bundled } from "../service/bundles.ts";
+import { execFileSync } from "node:child_process";
+import { bench, bundledBuilder, closeGitHost, finish, start } from "../service/builder/harness.ts";
 
 /** Debian 12's release; an older one reads no hugo.toml. */
 const oldestHugo = [0, 111];
@@ -38,74 +28,18 @@ export function cannotPublish(): string | undefined {
   return `Hugo is ${major}.${minor}, older than ${oldestHugo.join(".")}: apt-get install hugo, on Debian 12 or later`;
 }
 
-export type Publishing = {
-  readonly repository: Repository;
-  /** Runs the builder until nothing is pending or a run fails. Returns status.json. */
-  readonly build: () => Promise<Status>;
-  /** The text of a published page. */
-  readonly page: (path?: string) => string;
-  readonly close: () => Promise<void>;
-};
-
 /** `spool`: the receiver's folder for the hook. */
-export async function startPublishing(spool: string): Promise<Publishing> {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-publish-"));
-  const at = (name: string) => join(folder, name);
-  const site = at("site");
-  for (const path of [at("requests"), at("root"), at("content")]) mkdirSync(path, { recursive: true });
-  writeContent(at("content"));
-  const host = await startGitHost();
-  const settings: BuilderSettings = {
-    hook: "site",
-    repository: host.url("site"),
-    branch: "main",
-    spool,
-    requests: at("requests"),
-    rootRequests: at("root"),
-    site,
-    content: at("content"),
-    paths: buildPaths,
-    folders: [],
-    assets: assetExtensions,
-    submodules: true,
-    reconcileMinutes: 15,
-    generator: { socket: at("hugo.sock"), result: at("hugo.result") },
-    fetcher: { socket: at("no"), result: at("no"), registries: { go: "https://a", npm: "https://b" } },
-    limits: { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 20 },
-  };
-  writeFileSync(at("builder.json"), JSON.stringify(settings));
-  await bundled("builder", at("builder.cjs"), anywhere);
-  const fakeHugo = await startFakeHugo(settings);
-  const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: at("builder.json"), GIT_SSL_CAINFO: host.caFile };
-
-  const status = () => JSON.parse(readFileSync(join(site, "status.json"), "utf8")) as Status;
-  const build = () =>
-    new Promise<Status>((resolve, reject) => {
-      const child = spawn(process.execPath, [at("builder.cjs")], { env, stdio: ["ignore", "pipe", "pipe"] });
-      let noise = "";
-      // The builder prints a line for each run, and would wait to try a failed one again.
-      child.stdout.setEncoding("utf8").on("data", (line: string) => {
-        if (line.includes('"failing"')) child.kill();
-      });
-      child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        noise += text;
-      });
-      child.on("error", reject);
-      child.on("close", (code) =>
-        code === 0 || code === null ? resolve(status()) : reject(new Error(`the builder ended with ${code}: ${noise}`)),
-      );
-    });
+export async function startPublishing(spool: string) {
+  const { builder, ...made } = await bench();
+  const site = { ...made, builder: { ...builder, settings: { ...builder.settings, spool } } };
+  const bundle = await bundledBuilder(site.folder);
   return {
-    repository: host.repository("site"),
-    build,
-    page: (path = "index.html") => readFileSync(join(site, "current", path), "utf8"),
+    ...{ repository: site.repository, page: site.page },
+    /** Runs the builder until nothing is pending or a run fails. Returns status.json. */
+    build: () => finish(site, start(site, bundle)),
     async close() {
-      fakeHugo.close();
-      await host.close();
-      // Releases are read-only.
-      for (const path of globSync("**", { cwd: site, withFileTypes: true }))
-        if (path.isDirectory()) chmodSync(join(path.parentPath, path.name), 0o755);
-      rmSync(folder, { recursive: true, force: true });
+      site.remove();
+      await closeGitHost();
     },
   };
 }

@@ -4,11 +4,8 @@ import type { Settings } from "../../infra/config/settings.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { paths } from "../../infra/host/paths.ts";
 import { type Declared, emptyZone, zoneFromDeclarations } from "../fakes/cloudflare/zone.ts";
-import { example, exampleHost } from "../fixtures.ts";
+import { example, exampleHost, made } from "../fixtures.ts";
 import type { Chain } from "./chain.ts";
-
-/** Public texts of other layers, which no reader here needs. */
-const made = { certificate: "", clientCaPem: "", programs: { receiver: { sha256: "0".repeat(64) } } };
 
 export function renderedChain(
   declared: readonly Declared[],
