@@ -2,7 +2,6 @@
  * Runs the real engine on pushgate's program in a folder with its own state, stack file and PULUMI_HOME, without downloads. In
  * place of a plugin that is not installed the engine finds the fake of test/fakes/plugins.
  */
-import { spawn } from "node:child_process";
 import {
   copyFileSync,
   cpSync,
@@ -21,15 +20,12 @@ import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { nameOf } from "../../infra/cli/stack.ts";
 import { vault, vaultKey } from "../fakes/vault.ts";
+import { run as execute } from "../hosts/lab/process.ts";
 import { compileCache } from "./compile-cache.ts";
 import { findEngine, noEngine, shortRuns } from "./install-engine.ts";
 import { stayingPlugins } from "./staying-plugins.ts";
 
-export { engineVersion, findEngine, noEngine, shortRuns } from "./install-engine.ts";
-
 const repository = fileURLToPath(new URL("../..", import.meta.url));
-/** The variable that has no program of a test request ranges from the internet. */
-export const offline = { NODE_OPTIONS: `--require ${join(repository, "test/fakes/offline.cjs")}` };
 const plugins = fileURLToPath(new URL("../fakes/plugins", import.meta.url));
 
 /** Milliseconds for a test of several runs: each may start the plugins, and the real cloudflare plugin has 350 MB. */
@@ -52,8 +48,8 @@ type Step = {
 type Diagnostic = { readonly severity: string; readonly message: string; readonly urn?: string };
 
 export type Run = {
-  /** 0 success, 1 failure, 7 changes despite --expect-no-changes; null if a signal ended the engine. 0 and 7 show no error. */
-  readonly code: number | null;
+  /** 0 success, 1 failure, 7 changes despite --expect-no-changes, 255 if a signal ended it. 0 and 7 show no error. */
+  readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
   readonly steps: readonly Step[];
@@ -103,11 +99,13 @@ export type Workspace = {
   close(): void;
 };
 
+/** Where the plugins are that a person has installed. */
+export const pluginCache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
+
 /** The folders of the fakes for plugins that are not installed here, for PATH. */
 export function fakePlugins(engine: string): string[] {
   const path = (process.env.PATH ?? "").split(delimiter);
-  const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
-  const cached = existsSync(cache) ? readdirSync(cache) : [];
+  const cached = existsSync(pluginCache) ? readdirSync(pluginCache) : [];
   const needed: [folder: string, executable: string, pattern: RegExp][] = [
     ["nodejs", "pulumi-language-nodejs", /^language-nodejs-v/],
     ["command", "pulumi-resource-command", /^resource-command-v1\.2\.1$/],
@@ -120,6 +118,15 @@ export function fakePlugins(engine: string): string[] {
     })
     .map(([folder]) => join(plugins, folder));
 }
+
+/** Variables with which the engine downloads nothing, and does not collect garbage; the program requests no ranges. */
+export const engineVariables = {
+  ...shortRuns,
+  NODE_OPTIONS: `--require ${join(repository, "test/fakes/offline.cjs")}`,
+  PULUMI_SKIP_UPDATE_CHECK: "true",
+  PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
+  PULUMI_DISABLE_REGISTRY_RESOLVE: "true",
+};
 
 /**
  * Puts a file where the engine expects a folder. Otherwise the engine packs and encrypts its debug output there, and a
@@ -197,35 +204,30 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   // The program stays in its own folder, so that its imports and relative paths work.
   const yaml = parse(readFileSync(join(repository, "Pulumi.yaml"), "utf8")) as { main: string };
   writeFileSync(join(folder, "Pulumi.yaml"), stringify({ ...yaml, main: join(repository, yaml.main) }));
-  const cache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
-  if (existsSync(cache)) symlinkSync(cache, join(folder, "home", "plugins"));
+  if (existsSync(pluginCache)) symlinkSync(pluginCache, join(folder, "home", "plugins"));
 
+  const fakes = fakePlugins(engine);
   const env: Record<string, string | undefined> = {
     ...cleanEnvironment(),
     PULUMI_HOME: join(folder, "home"),
     PULUMI_BACKEND_URL: `file://${join(folder, "state")}`,
     ...(await vault()),
     PULUMI_CONFIG_PASSPHRASE: "test",
-    PULUMI_SKIP_UPDATE_CHECK: "true",
-    PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
-    PULUMI_DISABLE_REGISTRY_RESOLVE: "true",
+    ...engineVariables,
     // Enables the flag --event-log, which readEvents needs.
     PULUMI_DEBUG_COMMANDS: "true",
     NO_COLOR: "1",
     NODE_COMPILE_CACHE: compileCache,
-    ...shortRuns,
-    ...offline,
     ...options.env,
     PATH: [
       ...(options.path ?? []),
       dirname(engine),
-      ...fakePlugins(engine),
+      ...fakes,
       join(repository, "node_modules", ".bin"),
       options.env?.PATH ?? process.env.PATH ?? "",
     ].join(delimiter),
   };
 
-  const fakes = fakePlugins(engine);
   const staying =
     options.starts || fakes.length === 0 ? undefined : stayingPlugins(fakes.map((path) => basename(path)));
   let runs = 0;
@@ -241,19 +243,8 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     env: NodeJS.ProcessEnv,
   ): Promise<Run> {
     const started = performance.now();
-    const child = spawn(command, args, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
-    const text = { stdout: "", stderr: "" };
-    for (const name of ["stdout", "stderr"] as const)
-      child[name].setEncoding("utf8").on("data", (chunk: string) => {
-        text[name] += chunk;
-      });
-    const timer = setTimeout(() => child.kill("SIGKILL"), patience);
-    const code = await new Promise<number | null>((done, failed) => {
-      child.on("error", failed);
-      child.on("close", done);
-    });
-    clearTimeout(timer);
-    return { code, ...text, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
+    const ran = await execute(command, args, { cwd: folder, env, check: false, timeout: patience });
+    return { ...ran, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
   }
   async function operate(...args: string[]): Promise<Run> {
     const events = join(folder, `events-${++runs}.json`);

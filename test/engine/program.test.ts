@@ -82,11 +82,4 @@ Enter each with the secret that \`npx pushgate hook\` prints. Next, push; \`npx 
     expect(state).not.toContain(apiToken);
     expect(state).not.toContain("PRIVATE KEY");
   });
-
-  test("the next preview finds no difference at Cloudflare", async () => {
-    ssh.keyed();
-    const preview = await stack.preview();
-    expect(preview.code).toBe(0);
-    expect(preview.steps.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);
-  });
 });

@@ -2,7 +2,8 @@ import { tmpdir } from "node:os";
 import { defineConfig } from "vitest/config";
 import { keepInOneFolder } from "../vitest/memory.ts";
 import { keepCompiled } from "./compile-cache.ts";
-import { findEngine, noEngine, patience } from "./engine.ts";
+import { patience } from "./engine.ts";
+import { findEngine, noEngine } from "./install-engine.ts";
 
 keepCompiled();
 keepInOneFolder(tmpdir());

@@ -4,18 +4,11 @@
  * no network; the engine and the fakes of Pulumi's plugins are those of test/engine.
  */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { homedir, tmpdir, userInfo } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import {
-  engineVersion,
-  fakePlugins,
-  findEngine,
-  noEngine,
-  offline,
-  shortRuns,
-  withoutDebugLogs,
-} from "../engine/engine.ts";
+import { engineVariables, fakePlugins, pluginCache, withoutDebugLogs } from "../engine/engine.ts";
+import { engineVersion, findEngine, noEngine } from "../engine/install-engine.ts";
 import { Terminal } from "../infra/cli/stack/terminal.ts";
 import { run } from "./lab/process.ts";
 import { sshFolder } from "./lab/ssh.ts";
@@ -58,7 +51,7 @@ export async function startOperator(
   mkdirSync(versions, { recursive: true });
   // Where the npm package "pulumi" looks for the engine before it downloads one.
   symlinkSync(dirname(engine), join(versions, "bin"));
-  symlinkSync(join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins"), join(home, ".pulumi/plugins"));
+  symlinkSync(pluginCache, join(home, ".pulumi/plugins"));
   withoutDebugLogs(join(home, ".pulumi"));
   const own = (process.env.PATH ?? "").split(delimiter).filter((entry) => !entry.includes("node_modules"));
   const npm = async (key: string) => (await run("npm", ["config", "get", key])).stdout.trim();
@@ -84,11 +77,7 @@ export async function startOperator(
       npm_config_update_notifier: "false",
       // Saves compiling pushgate and the SDK again for each line that is typed.
       NODE_COMPILE_CACHE: join(home, ".cache/compile"),
-      ...shortRuns,
-      ...offline,
-      PULUMI_SKIP_UPDATE_CHECK: "true",
-      PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION: "true",
-      PULUMI_DISABLE_REGISTRY_RESOLVE: "true",
+      ...engineVariables,
       ...env,
     },
   });

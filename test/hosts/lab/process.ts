@@ -11,17 +11,18 @@ export type RunOptions = {
   /** false: a non-zero exit code is a result, not an error. */
   readonly check?: boolean;
   readonly env?: NodeJS.ProcessEnv;
+  readonly cwd?: string;
   /** Called with each line of standard output as it arrives. */
   readonly onLine?: (line: string) => void;
 };
 
 /** Throws with the program's last 25 lines if it cannot start, is too slow, or (unless `check: false`) fails. */
 export function run(command: string, args: readonly string[], options: RunOptions = {}): Promise<Ran> {
-  const { stdin, timeout = 120_000, check = true, env = process.env, onLine } = options;
+  const { stdin, timeout = 120_000, check = true, env = process.env, cwd, onLine } = options;
   const words = [command, ...args].join(" ");
   const shown = words.length > 300 ? `${words.slice(0, 300)} …` : words;
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { env, stdio: "pipe" });
+    const child = spawn(command, args, { cwd, env, stdio: "pipe" });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
     let late = false;
