@@ -11,7 +11,7 @@ import { isIPv6 } from "node:net";
 import { type Workspace, workspace } from "../engine/engine.ts";
 import { type Api, apiToken, permissions, startApi } from "../fakes/cloudflare/api.ts";
 import { type Edge, startEdge } from "../fakes/cloudflare/dataplane.ts";
-import { emptyZone, type ZoneState } from "../fakes/cloudflare/zone.ts";
+import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { type Change, type Delivery, delivery } from "../fakes/deliveries.ts";
 import { secrets } from "../fixtures.ts";
 import type { Host } from "./lab/host.ts";
@@ -66,10 +66,6 @@ const browser = {
 export const hostnameOf = (host: Pick<Host, "name">): string => `hooks-${host.name}.${zoneName}`;
 
 export type WorldOptions = {
-  readonly plan?: ZoneState["plan"];
-  /** Changes the empty zone before the first `up`. */
-  readonly zone?: (zone: ZoneState) => void;
-
   readonly config?: Readonly<Record<string, unknown>>;
   /** Folders to put first on the PATH of `pulumi`. */
   readonly path?: readonly string[];
@@ -91,11 +87,8 @@ export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> 
 });
 
 export async function buildWorld(hosts: readonly Host[], options: WorldOptions = {}): Promise<World> {
-  const plan = options.plan ?? "pro";
-  const zone = emptyZone(zoneName, plan);
-  options.zone?.(zone);
   const token = options.token ?? apiToken;
-  const api = await startApi({ zone, tokens: { [token]: permissions } });
+  const api = await startApi({ zone: emptyZone(zoneName, "pro"), tokens: { [token]: permissions } });
   const stack = await workspace({
     ...(options.path && { path: options.path }),
     ...(options.starts && { starts: options.starts }),
@@ -103,7 +96,7 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
     config: {
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,
-      "pushgate:edge": { plan },
+      "pushgate:edge": { plan: "pro" },
       "pushgate:hosts": hosts.map((host) => hostEntry(host)),
       "pushgate:hooks": [
         { name: "site", gitHost: "github", repository: "https://github.com/example/site.git", branch: "main" },

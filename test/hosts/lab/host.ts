@@ -1,11 +1,11 @@
-/** bootHost boots a throwaway Debian host in seconds. Tests reach it by the operator's own ssh, like a real host. */
+/** bootHost boots a throwaway Debian host in seconds. Programs reach it by the operator's own ssh, like a real host. */
 import { readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Container } from "./container.ts";
 import type { Release, Variant } from "./image.ts";
 import { labFolder, nameAddress } from "./lab.ts";
 import { wire } from "./net.ts";
-import { type Ran, type RunOptions, run } from "./process.ts";
+import type { Ran, RunOptions } from "./process.ts";
 import { freezeDisk, imageLayers, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./root-disk.ts";
 
 export type BootOptions = {
@@ -28,7 +28,6 @@ export class Host {
   readonly name: string;
   /** Its name in the operator's ssh config: the host name, or a copy's alias. */
   readonly alias: string;
-  readonly release: Release;
   readonly address: string;
   /** Undefined if IPv6 is off. */
   readonly address6: string | undefined;
@@ -39,16 +38,10 @@ export class Host {
     const own = wire.host(slot);
     this.name = options.name;
     this.alias = container.name;
-    this.release = options.release;
     this.address = own.v4;
     this.address6 = options.noIpv6 ? undefined : own.v6;
     this.options = options;
     this.container = container;
-  }
-
-  /** Runs a command over a new SSH connection, as the operator. Throws on a non-zero exit unless `check: false`. */
-  ssh(command: string, options: RunOptions = {}): Promise<Ran> {
-    return run("ssh", ["-o", "BatchMode=yes", `root@${this.alias}`, command], options);
   }
 
   /** Runs a command as root without network, sshd or firewall: makes faults, and reads a host that locks ssh out. */

@@ -5,8 +5,7 @@ import { actors } from "./net.ts";
 export const internalSecret = "AKIA-OF-THE-MACHINE";
 
 export type Internal = {
-  /** IPv4 addresses. */
-  readonly inHouse: string;
+  /** An IPv4 address. */
   readonly metadata: string;
   /** Each URL answers with the secret. */
   readonly urls: readonly string[];
@@ -44,7 +43,6 @@ async function startSet(inHouse: string, metadata: string, metadata6: string): P
   servers.push(await listen(inHouse, 443));
   for (const address of [metadata, metadata6]) for (const port of [80, 443]) servers.push(await listen(address, port));
   return {
-    inHouse,
     metadata,
     urls: [inHouse, metadata, `[${metadata6}]`].flatMap((address) =>
       [80, 443].map((port) => `http://${address}:${port}/`),

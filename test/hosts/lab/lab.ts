@@ -49,7 +49,7 @@ export const labFolder = "/run/pushgate-lab";
  *
  *     await withLab({ releases: ["bookworm"] }, async () => {
  *       const host = await bootHost({ name: "web1", release: "bookworm", variant: "bare" });
- *       console.log((await host.ssh("uname -a")).stdout);
+ *       console.log(await host.read("uname -a"));
  *       await host.kill();
  *     });
  */

@@ -11,9 +11,10 @@ import { until } from "./process.ts";
 const neighbourSite = "shop.example.net";
 const log = "/var/log/nginx/shop.access.log";
 
-const site = (v6: boolean) => `server {
+const site = `server {
     listen 443 ssl;
-${v6 ? "    listen [::]:443 ssl;\n" : ""}    server_name ${neighbourSite};
+    listen [::]:443 ssl;
+    server_name ${neighbourSite};
     ssl_certificate /etc/ssl/shop.pem;
     ssl_certificate_key /etc/ssl/private/shop.key;
     access_log ${log} combined;
@@ -96,18 +97,15 @@ ${starts.map((start) => `ExecStart=${start}\n`).join("")}
 WantedBy=multi-user.target
 `;
 
-/** Installs the neighbours; the host needs nginx, nftables and openssl. */
+/** Installs the neighbours; the host needs nginx, nftables, openssl and IPv6. */
 export async function addNeighbours(host: Host): Promise<void> {
-  const name = `/CN=${neighbourSite}`;
   await host.inside(`set -e
 mkdir -p /srv/shop /etc/ssl/private /etc/neighbours
 echo 'the shop is open' >/srv/shop/index.html
-openssl req -quiet -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '${name}' \\
-  -addext 'subjectAltName=DNS:${neighbourSite}' -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem 2>&1 ||
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj '${name}' \\
-  -addext 'subjectAltName=DNS:${neighbourSite}' -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=${neighbourSite} \\
+  -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem
 chmod 0600 /etc/ssl/private/shop.key`);
-  await host.writeFile("/etc/nginx/sites-available/shop", site(host.address6 !== undefined));
+  await host.writeFile("/etc/nginx/sites-available/shop", site);
   await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw());
   await host.writeFile("/etc/neighbours/fail2ban.nft", fail2ban);
   const units = {
@@ -139,7 +137,7 @@ export type Neighbourhood = {
   readonly rules: readonly string[];
   readonly nginx: { readonly files: Record<string, string>; readonly unit: string };
   /** The shop's answer to a stranger, and the lines that these requests wrote to its log. */
-  readonly shop: { readonly v4: string; readonly v6: string | undefined; readonly logged: readonly string[] };
+  readonly shop: { readonly v4: string; readonly v6: string; readonly logged: readonly string[] };
 };
 
 /** Names of nft tables and lines of `ip rule` that are pushgate's own. */
@@ -149,21 +147,18 @@ const own = /pushgate|lookup 9460\b/;
 export async function neighbourhood(host: Host): Promise<Neighbourhood> {
   const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !own.test(name));
   const tables: Record<string, string> = {};
-  for (const table of foreign((await host.read("nft list tables")).split("\n"))) {
-    const listing = await host.read(`nft -s list ${table}`);
-    tables[table.replace("table ", "")] = listing;
-  }
+  for (const table of foreign((await host.read("nft list tables")).split("\n")))
+    tables[table.replace("table ", "")] = await host.read(`nft -s list ${table}`);
   const rules = foreign((await host.read("ip rule; ip -6 rule 2>/dev/null || true")).split("\n"));
   const files = await host.snapshot("/etc/nginx");
   const unit = await host.read("systemctl show -p MainPID -p ActiveState -p UnitFileState nginx.service");
   const before = await logged(host);
   const v4 = await visitShop(host.address, actors.stranger.v4[0]);
-  const v6 = host.address6 && (await visitShop(host.address6, actors.stranger.v6[0]));
-  const visits = v6 === undefined ? 1 : 2;
+  const v6 = await visitShop(host.address6!, actors.stranger.v6[0]);
   // nginx writes the line after the answer, so it may appear a moment later. An extra line would also be seen.
   const lines = await until("the shop's log has both visits", async () => {
     const now = (await logged(host)).slice(before.length);
-    return now.length >= visits ? now : undefined;
+    return now.length >= 2 ? now : undefined;
   });
   return {
     tables,

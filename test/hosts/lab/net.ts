@@ -24,8 +24,8 @@ export const actors = {
     v4: ["217.197.84.140", "217.197.84.141", "217.197.84.142", "217.197.84.143"],
     v6: ["2a0a:4580:103f::140", "2a0a:4580:103f::141", "2a0a:4580:103f::142", "2a0a:4580:103f::143"],
   },
-  /** Name servers in a private range, one for each git host, and a last one that no git host uses. */
-  resolvers: { v4: ["10.53.0.50", "10.53.0.51", "10.53.0.52", "10.53.0.53", "10.53.0.54"], v6: [] },
+  /** Name servers in a private range, one for each git host. */
+  resolvers: { v4: ["10.53.0.50", "10.53.0.51", "10.53.0.52", "10.53.0.53"], v6: [] },
   /**
    * Services that a host reaches and a build must not: an in-house service, and the cloud's metadata service, which has
    * several addresses. There are two sets, because two test files run at once.
