@@ -8,16 +8,16 @@ import { styleText } from "node:util";
 import type { Run } from "./engine/engine.ts";
 import { addOtherSite, summary } from "./hosts/attack-report.ts";
 import * as fault from "./hosts/faults.ts";
-import { otherPeoplesCertificates, startImpostor } from "./hosts/impostor.ts";
+import { otherPeoplesCertificates } from "./hosts/impostor.ts";
 import { bootHost, type Host } from "./hosts/lab/host.ts";
 import { withLab } from "./hosts/lab/lab.ts";
 import { step } from "./hosts/lab/process.ts";
-import { accepted, impostors, type Lab, receiverPort, type Stage, stages } from "./hosts/matrix.ts";
+import { accepted, type Lab, receiverPort, type Stage, stages, startImpostors } from "./hosts/matrix.ts";
 import { ready } from "./hosts/ready.ts";
 import { front, placesOf } from "./hosts/rebuild/site.ts";
 import { idle, nextResult, published, statusOf } from "./hosts/rebuild/status.ts";
 import { buildRebuild, type Rebuild } from "./hosts/rebuild/world.ts";
-import { hostEntry, hostnameOf, originPort, type World, zoneName } from "./hosts/world.ts";
+import { hostEntry, hostnameOf, type World, zoneName } from "./hosts/world.ts";
 
 const release = await ready("rehearse", process.argv[2] ?? "bookworm");
 
@@ -113,9 +113,7 @@ async function leave(world: World, { host }: Lab): Promise<void> {
   await host.inside("rm -f /etc/nginx/conf.d/other.conf && systemctl try-reload-or-restart nginx.service");
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
   await engine("state: absent", () => world.stack.up(), 0);
-  const left = Object.keys(JSON.parse(JSON.stringify(await host.snapshotEtc()))).filter((path) =>
-    /pushgate/.test(path),
-  );
+  const left = Object.keys(await host.snapshotEtc()).filter((path) => path.includes("pushgate"));
   expect("files of pushgate in /etc", left.length, 0);
   const { webRoot } = placesOf("site");
   expect(
@@ -138,14 +136,10 @@ await withLab({ releases: [release] }, async () => {
     world: { starts: true, passphrase: true },
   });
   const { world } = rebuild;
-  const certificates = await otherPeoplesCertificates();
-  const stolen = await world.api.authority.issue("example.net", ["example.net"]);
-  const closing = [
-    await startImpostor(impostors.A, originPort, await certificates.selfMade(hostnameOf(host))),
-    await startImpostor(impostors.AAAA, originPort, stolen),
-  ];
-  await rehearse({ host, world, certificates }, rebuild);
-  for (const close of closing) close();
+  const lab = { host, world, certificates: await otherPeoplesCertificates() };
+  const close = await startImpostors(lab);
+  await rehearse(lab, rebuild);
+  close();
   await rebuild.close();
   await host.kill();
   console.log(`\n${passed} passed, ${failed} failed`);

@@ -6,10 +6,10 @@
 import { paths, units } from "../../infra/host/paths.ts";
 import { type Change, delivery } from "../fakes/deliveries.ts";
 import { fromTheHost, throughOtherSite as visitOtherSite } from "./attack-report.ts";
-import type { Certificates } from "./impostor.ts";
+import { type Certificates, startImpostor } from "./impostor.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
-import { type Answer, type ClientTls, hostnameOf, type World } from "./world.ts";
+import { type Answer, type ClientTls, hostnameOf, originPort, type World } from "./world.ts";
 
 export const places = { github: actors.github.v4[0], stranger: actors.stranger.v4[0] };
 /** An address in Cloudflare's ranges from which the fake Cloudflare never connects. */
@@ -26,6 +26,18 @@ export const receiverPort = async (host: Host): Promise<number> =>
 
 export type Lab = { readonly host: Host; readonly world: World; readonly certificates: Certificates };
 export type Send = (lab: Lab) => Promise<Answer>;
+
+/** Starts both impostors; returns what ends them. */
+export async function startImpostors({ host, world, certificates }: Lab): Promise<() => void> {
+  const first = await startImpostor(impostors.A, originPort, await certificates.selfMade(hostnameOf(host)));
+  // Cloudflare trusts the authority of the second one's certificate, but the certificate is for another name.
+  const stolen = await world.api.authority.issue("example.net", ["example.net"]);
+  const second = await startImpostor(impostors.AAAA, originPort, stolen);
+  return () => {
+    first();
+    second();
+  };
+}
 
 const push = ({ host }: Lab, change: Change) => delivery({ host: hostnameOf(host), source: places.github, ...change });
 

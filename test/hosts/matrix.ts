@@ -13,7 +13,7 @@ import * as fault from "./faults.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
 
-export { impostors, type Lab, receiverPort } from "./attackers.ts";
+export { type Lab, receiverPort, startImpostors } from "./attackers.ts";
 
 const { places } = by;
 const [github6, gitlab] = [actors.github.v6[0], actors.gitlab.v4[0]];

@@ -2,11 +2,11 @@
 import { readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Container } from "./container.ts";
-import type { Release, Variant } from "./image.ts";
+import { imagePath, type Release, type Variant } from "./image.ts";
 import { labFolder, nameAddress } from "./lab.ts";
 import { wire } from "./net.ts";
 import type { Ran, RunOptions } from "./process.ts";
-import { freezeDisk, imageLayers, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./root-disk.ts";
+import { freezeDisk, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./root-disk.ts";
 
 export type BootOptions = {
   /** Host name, at most 12 characters, unique among the running hosts of a lab. */
@@ -159,7 +159,7 @@ function slotOf(name: string): number {
 export async function bootHost(options: BootOptions): Promise<Host> {
   assertName(options.name);
   const slot = slotOf(options.name);
-  const layers = imageLayers(options.release, options.variant);
+  const layers = [imagePath(options.release, options.variant)];
   const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
   const identity = { name: options.name, slot, ipv6: !options.noIpv6 };
   await personalize(rootOf(disk), identity);

@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { imagePath, type Release, type Variant } from "./image.ts";
 import { labFolder } from "./lab.ts";
 import { wire } from "./net.ts";
 import { run } from "./process.ts";
@@ -47,8 +46,6 @@ export async function freezeDisk(disk: Disk): Promise<readonly string[]> {
   rmSync(disk.folder, { recursive: true });
   return [join(kept, "upper"), ...disk.layers];
 }
-
-export const imageLayers = (release: Release, variant: Variant) => [imagePath(release, variant)];
 
 /** Writes the files that differ between hosts of one image: machine-id, name, addresses, keys. */
 export async function personalize(root: string, { name, slot, ipv6 }: Identity): Promise<void> {

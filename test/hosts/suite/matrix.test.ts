@@ -7,15 +7,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { addOtherSite, summary } from "../attack-report.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
-import { otherPeoplesCertificates, startImpostor } from "../impostor.ts";
+import { otherPeoplesCertificates } from "../impostor.ts";
 import * as matrix from "../matrix.ts";
-import { hostnameOf, originPort } from "../world.ts";
 
-const { accepted, impostors, stages } = matrix;
+const { accepted, stages } = matrix;
 
 const { world, host } = await deployedWorld("matrix");
 const lab: matrix.Lab = { host, world, certificates: await otherPeoplesCertificates() };
-const closing: (() => void)[] = [];
+let close: (() => void) | undefined;
 
 /** Sends all attacks at once, because a silence takes seconds. The spool must then hold only the accepted ones. */
 async function send(rows: readonly matrix.Row[]) {
@@ -34,15 +33,9 @@ beforeAll(async () => {
   await fault.bots("managed_challenge").make(world, host);
   await addOtherSite(host, await matrix.receiverPort(host));
   await fault.noGuard.make(world, host);
-  // Cloudflare trusts the authority of the second impostor's certificate, but the certificate is for another name.
-  const stolen = await world.api.authority.issue("example.net", ["example.net"]);
-  closing.push(await startImpostor(impostors.A, originPort, await lab.certificates.selfMade(hostnameOf(host))));
-  closing.push(await startImpostor(impostors.AAAA, originPort, stolen));
+  close = await matrix.startImpostors(lab);
 });
-
-afterAll(async () => {
-  for (const close of closing) close();
-});
+afterAll(() => close?.());
 
 test("with every layer as declared, each attack is stopped", async () => {
   const declared = await send(all);
