@@ -85,15 +85,14 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-evaluate-"));
   const targets = (JSON.parse(config["pushgate:hosts"] ?? "[]") as { ssh: string }[]).map(({ ssh }) => ssh);
   const answers = targets.map((ssh) => `${quote(ssh)}) printf %s ${quote(world.probe?.(ssh) ?? bareHost())} ;;`);
-  const script = [
-    "#!/bin/sh",
-    "echo Welcome; echo pushgate: begin",
-    "for last; do target=$before before=$last; done",
-    "case $target in",
-    ...answers,
-    "esac",
-  ];
-  writeFileSync(join(folder, "ssh"), `${script.join("\n")}\n`, { mode: 0o755 });
+  const script = `#!/bin/sh
+echo Welcome; echo pushgate: begin
+for last; do target=$before before=$last; done
+case $target in
+${answers.join("\n")}
+esac
+`;
+  writeFileSync(join(folder, "ssh"), script, { mode: 0o755 });
   const { PATH } = process.env;
   process.env.PATH = `${folder}:${PATH}`;
   try {

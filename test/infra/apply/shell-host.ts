@@ -5,7 +5,6 @@
  */
 import { spawnSync } from "node:child_process";
 import {
-  chmodSync,
   cpSync,
   existsSync,
   lstatSync,
@@ -111,9 +110,8 @@ export class ShellHost {
   /** Runs an apply, and these lines of shell before each of its calls of a tool, which is in `$tool` and "$@". */
   watchedApply(script: string, lines: string): Ran {
     for (const tool of tools) {
-      const path = join(this.bin, tool);
-      writeFileSync(path, `#!/bin/sh\ntool=${tool}\n${lines}\nPATH=\${PATH#*:}\nexec ${tool} "$@"\n`);
-      chmodSync(path, 0o755);
+      const text = `#!/bin/sh\ntool=${tool}\n${lines}\nPATH=\${PATH#*:}\nexec ${tool} "$@"\n`;
+      writeFileSync(join(this.bin, tool), text, { mode: 0o755 });
     }
     return this.run(script, { PATH: `${this.bin}:${process.env.PATH}` });
   }

@@ -156,7 +156,7 @@ describe("rollback", () => {
     const { code, stdout, stderr } = await hosts.run("rollback", "site", oldest, "--yes");
     expect([code, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(
-      /^pushgate: web1: there is no release "000001-a+"\. Existing releases:\n {4}000003-c+ {2}.*<- current\n {4}000002-b+ /,
+      /^pushgate: web1: there is no release "000001-a+"\. Existing releases:\n {4}000003-c+ {2}\d+ \w+ ago .*<- current\n {4}000002-b+ /,
     );
     expect([restarted("web1"), restarted("web2")]).toEqual([false, false]);
   });
@@ -185,9 +185,7 @@ describe("the release of a rollback", () => {
   ])("rollback chooses a release by its %s", (_, wanted) => {
     expect(chosen("web1", status(), now, wanted)).toBe(releases[2]!.id);
   });
-  const unknown = /no release "000009-dead"\. Existing releases:\n {4}000003-c+ {2}1 day ago .*<- current/;
   test.each<[name: string, wanted: string | undefined, change: Partial<Status>, line: RegExp]>([
-    ["an unknown release", "000009-dead", {}, unknown],
     ["too few letters of a commit", "aaa", {}, /there is no release "aaa"/],
     [
       "the one before the only one",

@@ -5,7 +5,7 @@
  * `trace` is in the files of its folder `state`, as no layer is installed.
  */
 import { execFileSync } from "node:child_process";
-import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as v from "valibot";
@@ -167,8 +167,7 @@ export class Hosts {
   }
 
   program(path: string, text: string): void {
-    writeFileSync(path, text);
-    chmodSync(path, 0o755);
+    writeFileSync(path, text, { mode: 0o755 });
   }
 
   /**

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyScript, factLine } from "../../../infra/apply/manifest.ts";
+import { applyScript } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import type { Credentials, Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
@@ -18,6 +18,7 @@ import {
   secretsLayer,
 } from "../../../infra/host/secrets/secrets.ts";
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
+import { seenAsDeclared } from "../apply/shell-host.ts";
 import { noHost, onHost } from "./namespace.ts";
 
 const plain: Credentials = {
@@ -85,11 +86,9 @@ test("each credential has the file that its unit names, and a hook without a sit
 
 test("a host in sync keeps its stamp; a rotated secret gives a new one and is not reported as drift", () => {
   for (const secret of every) expect(JSON.stringify(probedSecrets(layer))).not.toContain(secret);
-  const facts = [...layer.facts.map(({ want }) => ({ output: want, status: 0 })), { output: answer, status: 0 }];
-  const applied = [...layer.facts, { ...secretsAudit, want: "as declared" }].map((fact) =>
-    factLine(layer.script, fact),
-  );
-  const seen: SeenLayer = { name: "secrets", stamp: "0123456789ab", applied, files: {}, owned: [], facts };
+  const facts = [...seenAsDeclared(layer).facts, { output: answer, status: 0 }];
+  const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
+  const seen = { ...seenAsDeclared(audited), facts };
   expect(judgeSecrets(layer, { ...seen, applied: [] }, plain)).toMatchObject({
     ...{ inSync: true, stamp: "0123456789ab", drift: [] },
   });
