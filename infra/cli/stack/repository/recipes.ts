@@ -81,7 +81,7 @@ function valuesOf(node: unknown, key = ""): Recipe["values"] {
 function recipe(from: string, tree: Tree, scripts: Tree): Recipe {
   const written = valuesOf(tree);
   const assigned = written.flatMap(([, text]) => [
-    ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)[= ]["']?([^\s"';&]+)/g),
+    ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)[= ]["']?([^\s"';&|]+)/g),
   ]);
   const all = [...written, ...assigned.map(([, name = "", value = ""]) => [name, value] as const)];
   const variables = Object.fromEntries(all.filter(([key]) => /^(HUGO\w*|[A-Z][A-Z\d_]+)$/.test(key)));
