@@ -24,7 +24,7 @@ const configuration = /^(?:(.+?)\/)??(?:config\/_default\/(?:hugo|config)|hugo|c
 const ofConfig = /^(config\/(?:_default|production)\/(?=[^/]+$)|(?=(?:hugo|config)\.))([\w-]+)\.(?:toml|ya?ml|json)$/;
 const otherFolders = /(^|\/)(\.[^/]+|archetypes|content|exampleSite|layouts|node_modules|themes|_vendor)\//;
 const newLayouts =
-  /^(themes\/[^/]+\/)?layouts\/(_partials\/|_shortcodes\/|(baseof|home|page|section)(\.[^/]+)?\.html$)/;
+  /^(themes\/[^/]+\/)?layouts\/(_partials\/|_shortcodes\/|(all|baseof|home|list|page|section|single)(\.[^/]+)?\.html$)/;
 const hugosPackages = /^(postcss(-cli)?|tailwindcss|@tailwindcss\/cli|autoprefixer|rtlcss|@babel\/(cli|core))$/;
 const programs = /^(python3?|make|ruby|bundle|bash|sh|\.\/|node|npx|yarn|pnpm|npm run|go run)\b/;
 const ofHugo = /^(HUGO_(?!(VERSION|EXTENDED)$)|HUGOxPARAMSx)/;
@@ -127,7 +127,8 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
   const foreign = all.filter(([, from]) => /^(git|file:|link:|https?:|[\w-]+\/)/.test(textOf(from)));
   const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : `packages for ${naming}`}`;
   const ofNode = node ? `${node.from} has ${node.version}` : "npm is a part of it";
-  const [, line, rest = ""] = /^[v^~]?(\d+)(\.\d+\.\d+$)?/.exec(node?.version ?? "") ?? []; // ">=18" names no line
+  // ">=18" names no line, and npm of a line before 16 cannot read the lock files of today.
+  const [, line, rest = ""] = /^[v^~]?(1[6-9]|[2-9]\d)(\.\d+\.\d+$)?/.exec(node?.version ?? "") ?? [];
   return some(
     (sass ?? layout) !== undefined && set("tools.sass", exact(sass?.version) ?? {}, `${sass?.from ?? layout} uses it`),
     isLocked && set("tools.node", rest ? line + rest : { line }, ofNode),
@@ -173,7 +174,7 @@ function sources({ files: { texts, links }, at, config, recipes }: Site): Findin
 function build({ at, recipes, config }: Site, hostname: string | undefined): Finding[] {
   const recipe = recipes.find(buildOf) ?? recipes[0]!;
   const { from, variables } = recipe;
-  const { option, options = [], before = [], after = [] } = buildOf(recipe) ?? {};
+  const { option, options = [], before = recipe.steps, after = [] } = buildOf(recipe) ?? {};
   const given = (variable: string, ...names: string[]) =>
     [option?.(...names) ?? variables[variable]].find((value) => value !== undefined && !value.includes("$"));
   const isAllowed = (flag: string) => (flags as readonly string[]).includes(flag);

@@ -69,9 +69,10 @@ package-lock.json
 spiffe/spiffe.io
 config.toml
 layouts/partials/css.html {{ $includes := slice "node_modules" }}
-package.json {"devDependencies":{"bulma":"0.9.4"}}
+package.json {"devDependencies":{"bulma":"0.9.4"},"engines":{"node":"14.x"}}
 package-lock.json
-= no file names; tools.node: {}; npm: true
+netlify.toml [build]\ncommand = "pip install -r a.txt && make production-build"
+= no file names; tools.node: {}; npm: true; netlify.toml also runs ${"`"}make production-build${"`"}, and
 
 an image in a workflow of Forgejo
 hugo.toml
@@ -122,12 +123,18 @@ themes/a/theme.toml min_version = "0.146.0"
 a theme that any Hugo builds
 hugo.toml theme = "a"
 themes/a/theme.toml min_version = "0.41"
+.github/workflows/x.yml jobs: { a: { steps: [{ run: 'get $\{{ vars.HUGO_VERSION || 1 }}' }] } }
 = no file names
 
 layouts of a later Hugo, and Dart Sass in one
 hugo.toml
 layouts/_partials/a.html {{ dict "transpiler" "dartsass" }}
 = tools.hugo: {"least":"0.146.0"}; tools.sass: {}
+
+bep/bepsays.com
+hugo.toml
+layouts/all.html
+= tools.hugo: {"least":"0.146.0"}
 
 modules in _vendor, and Git LFS
 hugo.toml
