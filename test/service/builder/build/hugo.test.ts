@@ -64,7 +64,7 @@ test.each([
   [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the site needs postcss-cli of npm. Set"],
   [`POSTCSS: x. See x: ${binary} using npx`, "the site needs postcss of npm. Set hooks[]"],
   ["TOCSS: a.scss:1: File to import not found or unreadable: ../b/c.", "the build does not find ../b/c, which is"],
-  ['JSBUILD: a.js:1: Could not resolve "alpinejs"', "the build does not find alpinejs, which is imported. If it is of npm"],
+  ['JSBUILD: a.js:1: Could not resolve "alpinejs"', "the build does not find alpinejs, which is"],
   ["POSTCSS: x: /usr/bin/node: bad option: --permission", "this Hugo needs Node 22.13 or later. Run npx pushgate"],
   ['x: exec: "npx": executable file not found in $PATH', "the site needs npx of npm. Set hooks[].site.npm"],
   ['x: exec: "rst2html": executable file not found', "the build does not find rst2html. Install it in /usr/local/bin"],
