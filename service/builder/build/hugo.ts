@@ -166,7 +166,9 @@ export function reasonOf(
       if (status === "203") return "Hugo cannot be started. Run npx pulumi up, which installs it.";
       // The unit's own program did not start Hugo, and says why.
       if (status === "78") return said;
-      return version + (cause ? `${cause} (Hugo: ${said})` : `${templateOf(output) ?? "Hugo failed"}: ${said}`);
+      // A layout alone is a guess.
+      if (cause) return `${version.startsWith("Module ") ? version : ""}${cause} (Hugo: ${said})`;
+      return `${version}${templateOf(output) ?? "Hugo failed"}: ${said}`;
     default:
       return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-generator-*'. Its output: ${said}`;
   }

@@ -104,6 +104,13 @@ test.each([
   if (words === "") expect(found).toBe("");
 });
 
+test("what an error means is said instead of a guess by a layout", () => {
+  const [status, output] = ["1", denied("npx", "exec.allow")];
+  const said = (version: string) => reasonOf({ result: "exit-code", code: "exited", status, output }, limits, version);
+  expect(said("a.html is a layout. ")).toBe(said(""));
+  expect(said("Module x. ")).toBe(`Module x. ${said("")}`);
+});
+
 test("Hugo's warnings are reported once each, without their times, the first five of them", () => {
   const lines = ["WARN 2026/11/23 12:00:00 a", "WARN  a", "ERROR e", "no WARN x", `WARN b\u001b${"c".repeat(301)}`, ""];
   const two = ["Hugo: a", `Hugo: b?${"c".repeat(298)}…`];
