@@ -12,7 +12,6 @@ export type Outgoing = Readonly<{
   headers: Readonly<Record<string, string>>;
   body?: string | undefined;
 }>;
-/** `text`: the beginning of the body. */
 export type Answer = Readonly<{ status: number; headers: IncomingHttpHeaders; text: string }>;
 /** `keeps`: whether the connection is kept for a next request. `ca`: PEM that is trusted instead of the program's own. */
 export type Bounds = Readonly<{

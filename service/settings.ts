@@ -1,6 +1,7 @@
 /** How the programs read their settings. All faults are reported at once, and none quotes a secret. */
 import { readFileSync } from "node:fs";
 import * as v from "valibot";
+import { tried } from "./tried.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -62,12 +63,8 @@ export function readShape<S extends v.GenericSchema>(shape: S, env: Environment,
     );
   const text = readText(file, "PUSHGATE_SETTINGS names it, `npx pulumi up` writes it", report);
   if (text === undefined) return undefined;
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return report(`${file} is not JSON. Run npx pulumi up, which writes it anew.`);
-  }
+  const json: unknown = tried(() => JSON.parse(text));
+  if (json === undefined) return report(`${file} is not JSON. Run npx pulumi up, which writes it anew.`);
   const { issues, success, output } = v.safeParse(shape, json);
   for (const issue of issues ?? [])
     report(`${file}: ${v.getDotPath(issue) ?? "it"}: ${issue.message}. Run npx pulumi up, which writes it anew.`);

@@ -73,7 +73,6 @@ const answer = v.strictObject({
   rows: v.pipe(v.array(v.unknown()), v.maxLength(mostRows), v.array(row)),
 });
 
-/** Without blanks at either end, as apply.sh trims them. */
 export const trimmed = (text: string): string => text.replace(/^[ \t\n\v\f\r]+|[ \t\n\v\f\r]+$/g, "");
 
 function readRows(stdout: string): Row[] {

@@ -6,20 +6,17 @@ export const quote = (value: string): string => `'${value.replaceAll("'", `'\\''
 
 export const word = (value: string): string => (/^[\w@%+=:,./-]+$/.test(value) ? value : quote(value));
 
-/** A call of a shell function: units 'nginx.service'. */
 export const call = (name: string, ...values: readonly string[]): string => [name, ...values.map(quote)].join(" ");
 
 /** A value for a script or a template; a list becomes words separated by blanks. */
 export type Value = string | number | readonly (string | number)[];
 export const plain = (value: Value): string => (typeof value === "object" ? value.join(" ") : String(value));
 
-/** Shell variables, one per line: layer='firewall'. */
 export const variables = (values: Readonly<Record<string, Value>>): string =>
   Object.entries(values)
     .map(([name, value]) => `${name}=${quote(plain(value))}`)
     .join("\n");
 
-/** The text of a file beside a module; `base` is the module's `import.meta.url`. */
 export const textBeside = (base: string, name: string): string => readFileSync(new URL(name, base), "utf8");
 /** Without its comment lines: a changed comment is no change of what runs on a host. */
 export const scriptBeside = (base: string, name: string): string => textBeside(base, name).replace(/^\s*#.*\n/gm, "");

@@ -1,6 +1,7 @@
 /** From the stack's configuration to settings and credentials, with every fault in one error. Pure. */
 import * as v from "valibot";
 import { credentialKinds, credentialOf } from "../../service/credentials.ts";
+import { tried } from "../../service/tried.ts";
 import { vendorUrl } from "../contract.ts";
 import { crossFaults } from "./checks.ts";
 import { settled } from "./derived.ts";
@@ -21,7 +22,6 @@ export type RawConfig = Readonly<Record<string, string>>;
 /** By the names of service/credentials.ts: a hook's secrets, newest first; its deploy key is one text of several lines. */
 export type Credentials = Readonly<Record<string, readonly string[]>>;
 
-/** `stackFile`: the text of Pulumi.<stack>.yaml. */
 export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean, stackFile?: string) {
   const own = Object.entries(raw).filter(([key]) => key.startsWith(namespace));
   const written = own.map(([key, text]) => [key.slice(namespace.length), decoded(text)]);
@@ -69,10 +69,4 @@ function partsOf(config: Record<string, unknown>): Parts {
 }
 
 /** Only a list or an object comes as JSON; a fault quotes other text as written. */
-function decoded(text: string): unknown {
-  try {
-    return /^[[{]/.test(text) ? JSON.parse(text) : text;
-  } catch {
-    return text;
-  }
-}
+const decoded = (text: string): unknown => (/^[[{]/.test(text) && tried(() => JSON.parse(text))) || text;

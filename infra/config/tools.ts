@@ -43,7 +43,6 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
   },
 };
 
-/** Of versions in numbers. */
 export const isOlder = (a: string, b: string): boolean => a.localeCompare(b, "en", { numeric: true }) < 0;
 
 /** The releases that a site names, in the order of the table. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { exchange, ofApi } from "../../service/exchange.ts";
 import { pauseOf } from "../../service/pause.ts";
 import { printable } from "../../service/printable.ts";
+import { tried } from "../../service/tried.ts";
 
 export type CloudflareAccess = { readonly baseUrl: string; readonly token: string };
 
@@ -103,12 +104,8 @@ export async function zoneNamed(api: CloudflareApi, name: string): Promise<Zone 
 const shortened = (message: string): string => message.replace(/'([^']{80})[^']{80,}'/g, "'$1…'");
 
 function read(status: number, text: string): Envelope {
-  let envelope: Envelope;
-  try {
-    envelope = text === "" ? {} : (JSON.parse(text) as Envelope);
-  } catch {
-    throw new ApiError(status, `${status} and no JSON`);
-  }
+  const envelope: Envelope | undefined = text === "" ? {} : tried(() => JSON.parse(text));
+  if (envelope === undefined) throw new ApiError(status, `${status} and no JSON`);
   // GraphQL may answer 200 to a query that it rejects, and its errors have no code.
   const faults = envelope.errors ?? [];
   if (status < 300 && envelope.success !== false && (envelope.success === true || faults.length === 0)) return envelope;

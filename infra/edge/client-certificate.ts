@@ -1,6 +1,7 @@
 /** What Cloudflare presents to nginx: it proves a connection of this zone, which addresses do not (decision 007). */
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
+import { tried } from "../../service/tried.ts";
 import { issuerOf } from "../contract.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 import { type AllPresented, presentedDrift, restorePresented, type ZoneApi } from "./presented.ts";
@@ -18,14 +19,8 @@ export const clientCertificateScript = (zone: string, generation: number): strin
 
 /** What the script printed. An error must not quote it: it holds a private key. */
 export const readClientCertificate = (printed: pulumi.Output<string>): pulumi.Output<ClientCertificate> =>
-  printed.apply((text) => {
-    try {
-      return JSON.parse(text) as ClientCertificate;
-    } catch {
-      // Empty in the preview before the first `up`, and under mocks.
-      return { ca: "", certificate: "", key: "" };
-    }
-  });
+  // Empty in the preview before the first `up`, and under mocks.
+  printed.apply((text): ClientCertificate => tried(() => JSON.parse(text)) ?? { ca: "", certificate: "", key: "" });
 
 /** Has Cloudflare present the certificate for each hostname. `live`: what it presented when the run began. */
 export function presentClientCertificate(

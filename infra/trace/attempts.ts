@@ -1,17 +1,12 @@
 /** The lines of one delivery in a host's logs -> its attempts, and which of them an entry of the history is about. Pure. */
 import { printable } from "../../service/printable.ts";
+import { tried } from "../../service/tried.ts";
 import type { Evidence, NginxLine } from "./evidence.ts";
 
 type Line = { readonly time: string; readonly source: string; readonly text: string };
 
 /** The JSON object of a line; an empty one where it holds none. */
-export function objectIn(text: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>;
-  } catch {
-    return {};
-  }
-}
+export const objectIn = (text: string): Record<string, unknown> => Object(tried(() => JSON.parse(text)));
 
 /** JSON can write a control character as an escape. */
 const text = (value: unknown): string => (typeof value === "string" ? printable(value) : "");

@@ -1,5 +1,6 @@
 /** Runs git or sync with bounds of time and output, and ends it with all its processes. */
 import { spawn } from "node:child_process";
+import { tried } from "../tried.ts";
 
 export type Ended = {
   /** undefined where a signal ended the program, or it could not be started (`stderr` says why). */
@@ -33,11 +34,8 @@ export function runChild(command: string, args: readonly string[], terms: Readon
     const child = spawn(command, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
     const parts: Buffer[] = [];
     let [size, stderr, cut, late] = [0, "", false, false];
-    const end = (signal: NodeJS.Signals) => {
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, signal);
-      } catch {} // the group has ended
-    };
+    // Fails where the group has ended.
+    const end = (signal: NodeJS.Signals) => tried(() => child.pid !== undefined && process.kill(-child.pid, signal));
     const timer = setTimeout(() => {
       late = true;
       end("SIGTERM");

@@ -20,6 +20,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { tried } from "../tried.ts";
 
 type Path = string | Buffer;
 
@@ -93,23 +94,15 @@ export function ifThere<T>(look: () => T): T | undefined {
 
 export const readText = (path: string): string | undefined => ifThere(() => readFileSync(path, "utf8"));
 
-/** undefined where the file is not there, or holds no JSON. */
-export function readJson(path: string) {
-  try {
-    return JSON.parse(readFileSync(path, "utf8"));
-  } catch {
-    return undefined;
-  }
-}
+export const readJson = (path: string) => tried(() => JSON.parse(readFileSync(path, "utf8")));
 
 /** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
 export function remove(path: Path): void {
   const stat = ifThere(() => lstatSync(path));
   if (!stat?.isDirectory()) return void ifThere(() => unlinkSync(path));
   within(path, (here) => {
-    try {
-      if ((stat.mode & 0o700) !== 0o700) chmodSync(here, 0o755);
-    } catch {} // a folder of the generator's account, whose unit has opened it for the builder
+    // Unless it is of the generator's account, whose unit has opened it for the builder.
+    if ((stat.mode & 0o700) !== 0o700) tried(() => chmodSync(here, 0o755));
     for (const name of eachName(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
   ifThere(() => rmdirSync(path));
@@ -128,7 +121,7 @@ export function moveAside(folder: string, path: Path): string {
 }
 
 /** One after the other: there may be millions. */
-function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<Dirent> {
+export function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<Dirent> {
   const opened = opendirSync(folder, { ...(encoding && { encoding }), bufferSize: 1000 });
   try {
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield entry;

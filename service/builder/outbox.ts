@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
+import { tried } from "../tried.ts";
 import { beginningOf, eachName, moveAside, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
@@ -40,13 +41,8 @@ export function add(folder: string, report: Report): void {
 export const waiting = (folder: string) =>
   seenIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
 
-function read(path: string): Report | undefined {
-  try {
-    return v.parse(reportShape, JSON.parse(beginningOf(path, mostBytes)));
-  } catch {
-    return undefined;
-  }
-}
+const read = (path: string): Report | undefined =>
+  tried(() => v.parse(reportShape, JSON.parse(beginningOf(path, mostBytes))));
 
 export function removeReport(folder: string, name: Buffer): void {
   const path = Buffer.concat([Buffer.from(`${folder}/`), name]);

@@ -25,28 +25,17 @@ export const builderShape = v.object({
   requests: absolute,
   rootRequests: absolute,
   site: absolute,
-  /** A folder outside the clone. Absent where the clone has the content. */
   content: v.exactOptional(absolute),
-  /** The site's folder in the clone; absent where that is the clone's top. */
   folder: v.exactOptional(below),
-  /** Paths whose change builds; `*` stands for any characters within a segment. */
   paths: list,
-  /** First segments of paths that nginx serves from other folders (`site.folders`). */
   folders: list,
-  /** Extensions of files that are carried into the next releases. */
   assets: list,
   reconcileMinutes: whole(1, 60),
   submodules: v.boolean(),
   knownHosts: v.exactOptional(absolute),
   /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
   agent: v.exactOptional(absolute),
-  reports: v.exactOptional(
-    v.object({
-      folder: absolute,
-      status: v.boolean(),
-      notify: v.boolean(),
-    }),
-  ),
+  reports: v.exactOptional(v.object({ folder: absolute, status: v.boolean(), notify: v.boolean() })),
   generator: v.object({
     socket: absolute,
     /** The file in which root writes how each build ended. */
@@ -91,7 +80,6 @@ export type UnitEnd = { readonly result: string; readonly code: string; readonly
 /** Codes of the fetcher: the repository is at fault; a registry did not answer. */
 export const exits = { fault: 65, unavailable: 69 } as const;
 
-/** From the environment of ExecStopPost=. */
 export const readUnitEnd = (env: Environment = environment): UnitEnd => ({
   result: env.SERVICE_RESULT ?? "",
   code: env.EXIT_CODE ?? "",

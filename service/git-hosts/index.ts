@@ -132,7 +132,6 @@ export const gitHostNames = Object.keys(table) as GitHostName[];
 const all = gitHostNames.map((name): GitHost => ({ name, ...table[name] }));
 export const gitHosts = Object.fromEntries(all.map((one) => [one.name, one])) as Readonly<Record<GitHostName, GitHost>>;
 
-/** Whether a name is this domain, or below it. */
 export const isWithin = (name: string, domain: string): boolean => name === domain || name.endsWith(`.${domain}`);
 
 /** The git host that a delivery says it comes from. A mark proves nothing: no signature covers a header. */

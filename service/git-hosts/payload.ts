@@ -1,5 +1,6 @@
 /** What a verified delivery means for a hook: its event, the refs that a push changes, and their commits. */
 import type { IncomingHttpHeaders as Headers } from "node:http";
+import { tried } from "../tried.ts";
 import { parseShallow } from "./shallow-json.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
@@ -34,10 +35,7 @@ const quoted = (text: string): string => text.slice(0, 255);
 
 /** Without a form, each delivery is a push to the hook's branch. It never throws. */
 export function decide(form: Payload | undefined, headers: Headers, body: Buffer, branch: string): Decision {
-  let payload: unknown;
-  try {
-    payload = parseShallow(body, form?.levels);
-  } catch {}
+  const payload = tried(() => parseShallow(body, form?.levels));
   if (!isObject(payload)) return { fault: "the body is not a JSON object" };
   const ref = `refs/heads/${branch}`;
   if (!form) return { push: { ref, before: null, after: null } };

@@ -1,9 +1,11 @@
 /** One file a delivery, whole or absent, also after a power cut: the builder ignores names with a leading dot. */
 import { randomUUID } from "node:crypto";
-import { type Dirent, mkdirSync, opendirSync, unlinkSync } from "node:fs";
+import { type Dirent, mkdirSync, unlinkSync } from "node:fs";
 import { type FileHandle, open, rename, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { eachEntry } from "../builder/files.ts";
 import type { Push } from "../git-hosts/payload.ts";
+import { tried } from "../tried.ts";
 
 /** What a spool file holds. `received`: ISO 8601, UTC. */
 export type Spooled = Push & Readonly<{ delivery: string; hook: string; event: "push"; received: string }>;
@@ -54,27 +56,23 @@ async function using(path: string, flags: string, use: (file: FileHandle) => Pro
 
 /** Returns how many files wait, at most `most`: a folder may hold millions. */
 export function countWaiting(folder: string, most: number, visit: (entry: Dirent) => void = () => {}): number {
-  const names = opendirSync(folder);
   let files = 0;
-  try {
-    for (let entry = names.readSync(); entry && files < most; entry = names.readSync(), files++) visit(entry);
-  } finally {
-    names.closeSync();
+  for (const entry of eachEntry(folder)) {
+    if (files === most) break;
+    visit(entry);
+    files += 1;
   }
   return files;
 }
 
 /** Removes what a power cut left half written. Returns how many wait; `most` where the folder cannot be used. */
-function tidied(folder: string, most: number): number {
-  try {
+const tidied = (folder: string, most: number): number =>
+  tried(() => {
     mkdirSync(folder, { recursive: true, mode: 0o770 });
     return countWaiting(folder, most, (entry) => {
       if (entry.isFile() && /^\..*\.tmp$/.test(entry.name)) unlinkSync(join(folder, entry.name));
     });
-  } catch {
-    return most;
-  }
-}
+  }) ?? most;
 
 export function folderFault(folder: string, error: unknown): string | undefined {
   const { code = "" } = error as NodeJS.ErrnoException;

@@ -55,7 +55,7 @@ const builderRooms: readonly Area[] = [
 export const areas: readonly Area[] = [
   {
     name: "receiver",
-    sources: ["receiver", "git-hosts", "journal.ts", "limits.ts", "settings.ts", "printable.ts"].map(
+    sources: ["receiver", "git-hosts", "journal.ts", "limits.ts", "settings.ts", "printable.ts", "tried.ts"].map(
       (name) => `service/${name}`,
     ),
     tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { printable } from "../../../service/printable.ts";
+import { tried } from "../../../service/tried.ts";
 import { vendorUrl } from "../../contract.ts";
 import { cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { UserError } from "../../user-error.ts";
@@ -15,12 +16,8 @@ type Digest = { steps?: Step[]; diagnostics?: { severity?: string; message?: str
 
 async function plan(stack: readonly string[]) {
   const { code, stdout, stderr } = await pulumi(["preview", "--json", "--show-sames", "--non-interactive", ...stack]);
-  let digest: Digest = {};
-  try {
-    digest = jsonOf(stdout) as Digest;
-  } catch {
-    // Pulumi stopped before the program ran, and printed why on standard error.
-  }
+  // Without one, pulumi stopped before the program ran, and printed why on standard error.
+  const digest = (tried(() => jsonOf(stdout)) ?? {}) as Digest;
   if (code !== 0) {
     const errors = (digest.diagnostics ?? []).filter(({ severity }) => severity === "error");
     const texts = [...errors.map(({ message = "" }) => message.trim()), stderr.trim()].filter(Boolean);

@@ -1,5 +1,6 @@
 /** Finds the live object for a declared resource: one function for each type of resource. Reads only. */
 import { X509Certificate } from "node:crypto";
+import { tried } from "../../../service/tried.ts";
 import { issuerOf } from "../../contract.ts";
 import type { CloudflareApi } from "../../edge/api.ts";
 
@@ -74,13 +75,8 @@ const originPulls: Find = async (api, { name, inputs }, zone) => {
 
 type ClientCertificate = { id: string; certificate: string; status?: string; uploaded_on?: string };
 
-function isOwn({ certificate, status }: ClientCertificate, zone: Zone): boolean {
-  try {
-    return !isDeleted(status) && new X509Certificate(certificate).issuer === `CN=${issuerOf(zone.name)}`;
-  } catch {
-    return false;
-  }
-}
+const isOwn = ({ certificate, status }: ClientCertificate, zone: Zone): boolean =>
+  !isDeleted(status) && tried(() => new X509Certificate(certificate).issuer) === `CN=${issuerOf(zone.name)}`;
 
 const clientCertificate: Find = async (api, _resource, zone) => {
   const live = await api.list<ClientCertificate>(`${clientAuthOf(zone)}/certificates`);

@@ -10,7 +10,6 @@ import { assertOneOrigin, clientOf, type Source, sourceOf, whyNot } from "../web
 import { follow, keyOf, newEntries, type RecordedAttempt } from "./follow.ts";
 import { countOf, exitOf, groupsText, lineOf, traceText } from "./text.ts";
 
-/** `since`: milliseconds. */
 export type HistoryOptions = Options & { hook?: string; last?: number; since?: number; redeliver?: true };
 
 /** Deliveries whose answers are fetched and which are looked for on the hosts in one call. */
@@ -85,7 +84,6 @@ function showNone(found: readonly RecordedAttempt[], days: number, { json }: Opt
     console.log(`${what}.\n  fix, if you pushed: ${fix}`);
 }
 
-/** The pushes of which the newest attempt failed. */
 async function showFailed(sources: readonly Source[], since: number, days: number, options: HistoryOptions) {
   if (since > days * day)
     console.error(`The git host keeps ${days} days: what failed before is not in its delivery history.`);

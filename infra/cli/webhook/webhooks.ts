@@ -8,6 +8,7 @@ import { listOf, objectOf } from "../../../service/git-hosts/payload.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { pauseOf } from "../../../service/pause.ts";
 import { printable } from "../../../service/printable.ts";
+import { tried } from "../../../service/tried.ts";
 import type { Hook } from "../../config/settings.ts";
 import { UserError } from "../../user-error.ts";
 import { type Endpoint, nameOfEndpoint, wantedOf } from "../endpoints.ts";
@@ -47,7 +48,6 @@ export function clientOf(hook: Named): WebhookClient | undefined {
   return token ? clientWith(hook, server, token) : undefined;
 }
 
-/** Whether a webhook leads to this URL's host and path, however it is written. */
 export function leadsTo(url: string, wanted: string): boolean {
   const parts = (text: string): string => {
     const { hostname, pathname } = new URL(text);
@@ -129,7 +129,7 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
     const { text, ...answer } = await exchange(outgoing, ofApi).catch((error: Error) => {
       throw new UserError(`${origin} does not answer (${error.message}).`);
     });
-    return { ...answer, body: parsed(text) };
+    return { ...answer, body: tried(() => JSON.parse(text)) ?? text };
   }
 
   function faultOf({ status, body }: ApiAnswer, secret: string): string {
@@ -167,12 +167,4 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
     },
     redeliver: ({ id }: Webhook, entry: Recorded) => send(requests.redeliver(id, entry.id)),
   };
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
 }

@@ -11,7 +11,6 @@ type Named = { readonly site: Pick<SiteHook["site"], "tools"> };
 
 export const toolFolder = (id: string) => `${paths.tools}/${id}` as const;
 
-/** The tools of a site: folder and program. */
 export const toolsOf = ({ site }: Named) =>
   releasesOf(site).map(({ tool, id }) => ({ tool, id, program: `${toolFolder(id)}/${tools[tool].program}` }));
 

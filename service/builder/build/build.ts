@@ -1,6 +1,7 @@
 /** What a build begins with, its unit, and what is removed after it. */
 import { chmodSync, copyFileSync, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { tried } from "../../tried.ts";
 import { eachName, ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, rejected } from "../run/setback.ts";
@@ -44,13 +45,11 @@ function provideStats({ clone, stats }: Places, folder = ""): void {
   if (!stat) writeFileSync(inSource, "", { flag: "wx" });
 }
 
-/** Moves the former output, or another folder that it writes, away and removes it. */
 export function setAside({ work, out }: Places, folder = out): void {
   ifThere(() => renameSync(folder, join(work, `former-${Date.now()}-${process.pid}`)));
+  // Root removes folders that another account closed, and those that are deeper than a path may be.
   for (const name of readdirSync(work).filter((name) => name.startsWith("former-")))
-    try {
-      remove(join(work, name));
-    } catch {} // folders that another account closed, or deeper than a path may be: root removes them
+    tried(() => remove(join(work, name)));
 }
 
 /** Where there is what the builder may not remove: of the generator's account, and folders that members put into requests. */

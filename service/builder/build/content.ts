@@ -2,6 +2,7 @@
 import { posix } from "node:path";
 import * as v from "valibot";
 import { absolute } from "../../shapes.ts";
+import { tried } from "../../tried.ts";
 import type { From, Manifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 
@@ -36,7 +37,9 @@ export function pagesListed(csv: string, now = Date.now()): number {
  * later folders count, too. `printed`: JSON of each module, the site itself first, and other lines between them.
  */
 export function mounted(printed: string, given: Pick<Given, "folder">, whole = false): string[] {
-  const modules = (printed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(parsed);
+  const modules = (printed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(
+    (text) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [],
+  );
   const [site] = modules;
   // Everything, where it is not known.
   if (site === undefined) return [""];
@@ -55,14 +58,6 @@ export function mounted(printed: string, given: Pick<Given, "folder">, whole = f
 const path = v.fallback(v.string(), "");
 const mounts = v.array(v.object({ source: path }));
 const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
-
-function parsed(text: string): v.InferOutput<typeof moduleShape>[] {
-  try {
-    return [v.parse(moduleShape, JSON.parse(text))];
-  } catch {
-    return [];
-  }
-}
 
 export const fromOf = (given: Given, printed: string): From => ({
   folder: given.folder ?? "",

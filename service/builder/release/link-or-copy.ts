@@ -1,6 +1,7 @@
 /** Puts a built file into a release: a link to the published file of the same bytes, else a copy (decision 011). */
 import { fstatSync, linkSync, readSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tried } from "../../tried.ts";
 import { reading, withFile } from "../files.ts";
 import { rejected } from "../run/setback.ts";
 
@@ -10,7 +11,6 @@ export const crypto = (): typeof import("node:crypto") => load("node:crypto");
 
 type Hashed = { readonly size: number; readonly sha256: string };
 
-/** Bytes read at once; shared by all calls. */
 const piece = Buffer.allocUnsafe(1 << 20);
 
 /** The hash is of the bytes that were used, also where the file changes meanwhile. */
@@ -29,20 +29,10 @@ function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   });
 }
 
-export function hashOf(file: string): Hashed | undefined {
-  try {
-    return read(file);
-  } catch {
-    return undefined;
-  }
-}
+export const hashOf = (file: string): Hashed | undefined => tried(() => read(file));
 
 /** `former`: the published file of the same path, and the hash it was published with. */
-export function linkOrCopy(
-  from: string,
-  to: string,
-  former?: { readonly file: string; readonly sha256: string },
-): Hashed {
+export function linkOrCopy(from: string, to: string, former?: { readonly file: string; readonly sha256: string }) {
   if (former) {
     const built = read(from);
     // The published file is read only if the manifest has the built file's hash: it may have been changed on the disk.

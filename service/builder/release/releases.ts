@@ -13,12 +13,7 @@ export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string
  * The site's folder in the repository, "" for its top; the content's folder outside of it; what the build read of the
  * repository, by its mounts, else all; and the digest of the generator's settings.
  */
-export type From = Readonly<{
-  folder: string;
-  content?: string;
-  read?: readonly string[];
-  digest?: string;
-}>;
+export type From = Readonly<{ folder: string; content?: string; read?: readonly string[]; digest?: string }>;
 
 export type Manifest = {
   readonly release: string;
@@ -89,7 +84,6 @@ export function filesOf(places: Places, release: string): Files {
   return last?.files ?? new Map();
 }
 
-/** Finished releases, newest first. */
 export function releases({ manifests, releases }: Places): string[] {
   const finished = new Set(ifThere(() => readdirSync(manifests)) ?? []);
   return (ifThere(() => readdirSync(releases)) ?? [])
@@ -109,7 +103,6 @@ export function deployed(places: Places): Manifest | undefined {
   return id === undefined ? undefined : readManifest(places, id);
 }
 
-/** Its number is one more than the highest, finished or not. */
 export function nextId(places: Places, commit: string): string {
   const names = [...readdirSync(places.releases), ...readdirSync(places.manifests)];
   const numbers = names.map((name) => Number(/^(\d{6})-/.exec(name)?.[1] ?? 0));

@@ -1,5 +1,6 @@
 /** The builder's loop: it takes all markers, runs, writes the result, and only then removes them (decision 031). */
 import { setTimeout as sleep } from "node:timers/promises";
+import { tried } from "../../tried.ts";
 import { removeAsRoot, setAside } from "../build/build.ts";
 import { uptime } from "../clock.ts";
 import { remove } from "../files.ts";
@@ -75,13 +76,12 @@ const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
 
 function record({ places, settings: { hook } }: BuildContext, run: Run, failing: Failing | undefined): RunLine {
   const { last } = run;
-  try {
-    // On a full disk status.json may need the room of these leftovers. What may have been the fault is made anew.
-    if (last.result === "failed" || last.result === "rejected") {
+  // On a full disk status.json may need the room of these leftovers. What may have been the fault is made anew.
+  if (last.result === "failed" || last.result === "rejected")
+    tried(() => {
       removeLeftovers(places);
       remove(places.history);
-    }
-  } catch {}
+    });
   try {
     writeStatus(places, hook, run, failing);
   } catch (error) {
@@ -92,11 +92,7 @@ function record({ places, settings: { hook } }: BuildContext, run: Run, failing:
 }
 
 /** What fails is tried again at the next run. */
-function pruneOld(places: Places, stay?: readonly string[]): void {
-  try {
-    prune(places, stay ?? staying(places));
-  } catch {}
-}
+const pruneOld = (places: Places, stay?: readonly string[]) => tried(() => prune(places, stay ?? staying(places)));
 
 /** No run depends on this: what fails is done after the next publish. */
 async function cleanUp(context: BuildContext): Promise<void> {

@@ -7,6 +7,7 @@
  */
 import { lstatSync, rmdirSync, type Stats, unlinkSync } from "node:fs";
 import { printable } from "../../printable.ts";
+import { tried } from "../../tried.ts";
 import { eachName, ifThere, moveAside, readText, remove, syncFolder, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, setbackOf } from "./setback.ts";
@@ -40,13 +41,7 @@ function* entriesOf(folder: string): Generator<FoundFile> {
 }
 
 /** undefined where the entry is gone, or the builder may not look at it, as at a mount that a member made. */
-function statOf(path: Buffer): Stats | undefined {
-  try {
-    return lstatSync(path);
-  } catch {
-    return undefined;
-  }
-}
+const statOf = (path: Buffer): Stats | undefined => tried(() => lstatSync(path));
 
 function found(folder: string): FoundFile[] {
   const entries: FoundFile[] = [];
@@ -139,17 +134,14 @@ function write(file: string, names: readonly string[]): void {
 }
 
 /** Moves all but a rollback to where the .path unit does not look. False where something stays. */
-export function park(places: Places): boolean {
-  try {
+export const park = (places: Places): boolean =>
+  tried(() => {
     const markers = pending(places).filter((marker) => !runsOnce(marker));
     const names = markers.map(({ name }) => name);
     write(places.parked, names);
     remove(places.taken);
     return markers.every(({ file }) => file === undefined || discard(file) === undefined);
-  } catch {
-    return false;
-  }
-}
+  }) ?? false;
 
 export const runsOnce = ({ kind }: Marker): boolean => kind === "rollback";
 

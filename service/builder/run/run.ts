@@ -38,7 +38,6 @@ import { reportBegin } from "./reports.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
 
-/** Never rejects: an error is in the result. */
 export async function runOnce(context: BuildContext, markers: readonly Marker[]): Promise<Run> {
   const run = new Run(named(markers));
   try {

@@ -28,7 +28,6 @@ export type Status = {
   readonly held?: string;
   readonly last: Last;
   readonly failing?: Failing;
-  /** Newest first. */
   readonly releases: readonly ({ readonly id: string } & Pick<Manifest, "commit" | "at" | "pages" | "bytes">)[];
 } & Pick<Builds, "runs" | "succeeded">;
 

@@ -3,7 +3,9 @@ import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { publicDomains } from "../../git-hosts/repository.ts";
+import { tried } from "../../tried.ts";
 import { measure, onDisk } from "../build/disk.ts";
+import type { Ended } from "../child.ts";
 import { below, counting, eachName, few, isUnder, most, readText, remove, tooMany, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest, releases } from "../release/releases.ts";
@@ -19,6 +21,12 @@ const head = "refs/pushgate/head";
 
 /** An error of git that a broken clone may have caused. */
 export class CloneFault extends Error {}
+
+/** Of a command that failed. `what`: of git, where neither the remote nor the disk is the cause. */
+export function gitFault(ended: Ended, settings: BuilderSettings, what: string): Error {
+  const fault = remoteFault(ended, settings);
+  return fault ? failed(fault) : new CloneFault(`git cannot ${what}: ${lastLine(ended.stderr)}`);
+}
 
 async function makeClone({ places, git, settings }: BuildContext, format?: string): Promise<void> {
   if (existsSync(join(places.clone, ".git", "HEAD"))) return;
@@ -74,8 +82,7 @@ export async function fetchHead(context: BuildContext, format?: string): Promise
       discardClone(places);
       return fetchHead(context, server);
     }
-    const fault = remoteFault(fetch, settings);
-    throw fault ? failed(fault) : new CloneFault(`git cannot fetch: ${lastLine(fetch.stderr)}`);
+    throw gitFault(fetch, settings, "fetch");
   }
   return readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8").split("\t")[0]!;
 }
@@ -149,10 +156,7 @@ async function checkOutOver(context: BuildContext, commit: string) {
   const { settings, places, git } = context;
   // Git LFS has its server at the address of the repository.
   const read = await git(["-c", `remote.origin.url=${settings.repository}`, "read-tree", "--reset", "-u", commit]);
-  if (read.code !== 0) {
-    const fault = remoteFault(read, settings);
-    throw fault ? failed(fault) : new CloneFault(`git cannot check the commit out: ${lastLine(read.stderr)}`);
-  }
+  if (read.code !== 0) throw gitFault(read, settings, "check the commit out");
   const list = async (...how: readonly string[]): Promise<string[]> => {
     const { code, cut, stdout, stderr } = await git(["ls-files", "-z", "--stage", ...how], undefined, mostListed);
     if (code !== 0 && !cut) throw new CloneFault(`git cannot list the files: ${lastLine(stderr)}`);
@@ -186,10 +190,8 @@ async function checkOutOver(context: BuildContext, commit: string) {
 
 /** Root mounts it, so no link may lead there. One that the commit lacks may still be there, with the build's stats. */
 function needFolder({ clone }: Places, folder: string, commit: string, tracked: readonly string[]): void {
-  try {
-    below(clone, folder, () => {});
-    if (tracked.some((path) => isUnder(path, folder))) return;
-  } catch {}
+  const isThere = tried(() => below(clone, folder, () => true));
+  if (isThere && tracked.some((path) => isUnder(path, folder))) return;
   throw rejected(`the commit ${commit.slice(0, 12)} has no folder ${folder}. Correct hooks[].site.folder.`);
 }
 

@@ -55,11 +55,7 @@ export type BuildResult = {
 };
 
 /** Without the token. The body is sent as JSON. */
-export type ApiRequest = {
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  readonly url: string;
-  readonly body?: unknown;
-};
+export type ApiRequest = Readonly<{ method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"; url: string; body?: unknown }>;
 
 export type ApiAnswer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: unknown };
 
@@ -131,7 +127,6 @@ export const onOrOff = (value: unknown): string => (value === true ? "on" : "off
 export const setOrNone = (value: unknown): string => (value === true || textOf(value) !== "" ? "set" : "none");
 export const eventsOf = (value: unknown): string => (Array.isArray(value) ? value.map(textOf).sort().join(", ") : "");
 
-/** Names in lower case; a list of values as one text. */
 export const headersOf = (value: unknown): Record<string, string> =>
   Object.fromEntries(
     Object.entries(objectOf(value)).map(([name, text]) => [
@@ -147,7 +142,6 @@ export function recordedAnswer(status: unknown, headers: unknown, body: unknown)
   return { status: Number(status) || 0, headers: all, ...(typeof body === "string" && { body }) };
 }
 
-/** The address with rel="next" of a Link header (RFC 8288). */
 export const nextLink = ({ headers }: ApiAnswer): string | undefined =>
   /<([^>]+)>\s*;[^,]*\brel="?next"?/.exec(`${headers.link}`)?.[1];
 
