@@ -23,18 +23,13 @@ const request = (hostname: string): Promise<CanaryAnswer> =>
   );
 
 /** What keeps this computer's request from Cloudflare, by the error's code; the first that fits. */
-const failures: readonly [code: RegExp, says: string][] = [
-  [
+const failures: Readonly<Record<string, RegExp>> = {
+  "DNS does not resolve the hostname here. Wait if it is new: a resolver may keep its answer for half an hour.":
     /^(ENOTFOUND|EAI_AGAIN)$/,
-    "DNS does not resolve the hostname here. Wait if it is new: a resolver may keep its answer for half an hour.",
-  ],
-  [
+  "the hostname shows no valid certificate. See SSL/TLS, Edge Certificates: Cloudflare's own covers one level below the zone, and a new zone's takes a while.":
     /CERT|ALTNAME|SELF_SIGNED|UNABLE_TO|ERR_TLS|ERR_SSL/,
-    "the hostname shows no valid certificate. See SSL/TLS, Edge Certificates: Cloudflare's own covers one level below " +
-      "the zone, and a new zone's takes a while.",
-  ],
-  [/^/, "there is no answer. Check that this computer reaches the web, and Cloudflare."],
-];
+  "there is no answer. Check that this computer reaches the web, and Cloudflare.": /^/,
+};
 
 /** What an answer of Cloudflare's own may mean, from the rows that `npx pushgate trace` concludes from. */
 function meaning(status: number, origin: string): string {
@@ -57,7 +52,7 @@ export function obstacle(
   const seen = [status || error, ...(server ? [`by ${server}`] : []), ...(ray ? [`ray ${ray}`] : [])].join(", ");
   if (server !== undefined)
     return `${seen}: the host itself rejects the request. Run npx pulumi up, and read what it reports about the host.`;
-  if (status === 0) return `${seen}: ${failures.find(([code]) => code.test(error))![1]}`;
+  if (status === 0) return `${seen}: ${Object.entries(failures).find(([, code]) => code.test(error))![0]}`;
   const addresses = address6 === undefined ? address : `${address} and ${address6}`;
   return `${seen}: ${meaning(status, `${addresses}, port ${originPort}`)}`;
 }

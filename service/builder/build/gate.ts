@@ -20,41 +20,31 @@ export function gate(
 ) {
   const { limits, folders } = settings;
   const { found, sizes, pointers } = lookAt(out);
-  if (found.links.length > 0)
-    throw rejected(`Hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`);
-  if (found.others.length > 0)
-    throw rejected(`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`);
-  if (pointers.length > 0) throw pointersLeft(pointers);
   const index = found.files.indexOf("index.html");
-  if (index < 0)
-    throw rejected(
-      `${version}Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`,
-    );
-  if (sizes[index] === 0)
-    throw rejected(`${version}Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`);
   const shadowed = found.files.filter((path) => folders.some((name) => isUnder(path, name)));
-  if (shadowed.length > 0)
-    throw rejected(
-      `nginx serves a folder of hooks[].site.folders in place of these files: ${listed(shadowed)}. Rename the folder ` +
-        "there, or the files.",
-    );
   const pages = pagesOf(found.files);
-  const least = Math.ceil(((former ?? content) * limits.pagesPercent) / 100);
+  const bytes = sizes.reduce((sum, size) => sum + onDisk(size), 0);
   const than =
     former === null
       ? `the content has ${content} that are no drafts. Add the missing layouts; if these pages need none`
       : `the published release has ${former}. Check the content; if the pages were removed on purpose`;
-  if (pages < least)
-    throw rejected(
-      `${version}only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent ` +
-        `(${limits.pagesPercent}).${hint}`,
-    );
-  const bytes = sizes.reduce((sum, size) => sum + onDisk(size), 0);
-  if (bytes > limits.releaseBytes)
-    throw rejected(
-      `the site takes ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Raise ` +
-        "hooks[].site.limits.releaseMiB.",
-    );
+  const faults = {
+    [`Hugo wrote symbolic links, which may lead anywhere: ${listed(found.links)}. Remove them.`]:
+      found.links.length > 0,
+    [`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`]: found.others.length > 0,
+    [pointersLeft(pointers)]: pointers.length > 0,
+    [`${version}Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`]: index < 0,
+    [`${version}Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`]:
+      sizes[index] === 0,
+    [`nginx serves a folder of hooks[].site.folders in place of these files: ${listed(shadowed)}. Rename the folder there, or the files.`]:
+      shadowed.length > 0,
+    [`${version}only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`]:
+      pages < Math.ceil(((former ?? content) * limits.pagesPercent) / 100),
+    [`the site takes ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Raise hooks[].site.limits.releaseMiB.`]:
+      bytes > limits.releaseBytes,
+  };
+  const [fault] = Object.entries(faults).find(([, isSo]) => isSo) ?? [];
+  if (fault !== undefined) throw rejected(fault);
   return found;
 }
 

@@ -6,9 +6,7 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { beginningOf, ifThere, readText, remove, writeWhole } from "../files.ts";
-import { failed } from "../run/setback.ts";
-import { lastLine, remoteFault } from "../source/git-faults.ts";
-import { type BuildContext, CloneFault } from "../source/repository.ts";
+import { type BuildContext, gitFault } from "../source/repository.ts";
 import { readsHistory } from "./hugo.ts";
 
 /** git names the head of a bundle. */
@@ -44,9 +42,7 @@ export async function provideHistory(context: BuildContext, commit: string, file
     [["bundle", "unbundle", bundle], history],
   ] as const) {
     const done = await git(step, cwd);
-    if (done.code === 0) continue;
-    const fault = remoteFault(done, settings);
-    throw fault ? failed(fault) : new CloneFault(`git cannot give the history to the build: ${lastLine(done.stderr)}`);
+    if (done.code !== 0) throw gitFault(done, settings, "give the history to the build");
   }
   // Last: what a killed builder left is no ancestor of a commit.
   writeWhole(head, `${commit}\n`);

@@ -10,61 +10,37 @@ type Build = UnitEnd & { readonly output: string };
 const noMoreProcesses =
   /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
-/** What an error or a warning of Hugo means here. The first row that matches counts. */
-const causes: readonly (readonly [RegExp, string])[] = [
-  [
+/** What an error or a warning of Hugo means here. The first that matches counts. */
+const causes: Readonly<Record<string, RegExp>> = {
+  "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy, and commit both; or run hugo mod vendor, and commit _vendor.":
     /access denied: "go" is not whitelisted|binary with name "go" not found/,
-    "the site imports a Hugo module that go.mod and go.sum do not name. Run hugo mod tidy, and commit both; or run hugo mod vendor, and commit _vendor.",
-  ],
-  [
+  "the site needs $1$2 of npm. Set hooks[].site.npm to true, and commit a package-lock.json that names it.":
     /(?:binary with name|exec:|access denied:) "(npx|node|postcss|tailwindcss|babel)"(?:: executable file)? (?:is )?not|install with "npm install ([^"\n]+)"/,
-    "the site needs $1$2 of npm. Set hooks[].site.npm to true, and commit a package-lock.json that names it.",
-  ],
-  [
+  "the build does not find $1$2$3, which is imported. If it is of npm, set hooks[].site.npm to true, and commit a package-lock.json that names it.":
     /File to import not found or unreadable: ([^\s"]*[^\s".])|Can't find (stylesheet) to import|Could not resolve "([^"\n]+)"/,
-    "the build does not find $1$2$3, which is imported. If it is of npm, set hooks[].site.npm to true, and commit a package-lock.json that names it.",
-  ],
-  [
+  "this Hugo needs Node 22.13 or later. Run npx pushgate tools <hook> node=<release>, then npx pulumi up.":
     /bad option: --permission/,
-    "this Hugo needs Node 22.13 or later. Run npx pushgate tools <hook> node=<release>, then npx pulumi up.",
-  ],
-  [
+  "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.":
     /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
-    "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.",
-  ],
-  [
+  "the site needs Dart Sass. Run npx pushgate tools <hook> sass=<release>, then npx pulumi up.":
     /TOCSS-DART: failed to transform [^\n]*(?:system \$PATH|install Dart Sass)/,
-    "the site needs Dart Sass. Run npx pushgate tools <hook> sass=<release>, then npx pulumi up.",
-  ],
-  [
-    /TOCSS: failed to transform [^\n]*not available in your current Hugo version/,
-    "the site needs the extended edition of Hugo. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.",
-  ],
-  [
+  "the build does not find $1. Install it in /usr/local/bin.":
     /(?:binary with name|exec:) "([^"\n]+)"(?:: executable file)? not found/,
-    "the build does not find $1. Install it in /usr/local/bin.",
-  ],
-  [
+  "the build does not reach $1. It reaches port 443 of public addresses that hooks[].site.hugo.http allows, and no other.":
     /Get "([^"\n]+)": dial /,
-    "the build does not reach $1. It reaches port 443 of public addresses that hooks[].site.hugo.http allows, and no other.",
-  ],
-  [
+  "the repository has no theme or module $1. Commit it, or add it as a submodule, which hooks[].site.submodules allows.":
     /module "([^"\n]+)" not found/,
-    "the repository has no theme or module $1. Commit it, or add it as a submodule, which hooks[].site.submodules allows.",
-  ],
-  [
+  "this Hugo has no function $1. Correct its name, or run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.":
     /function "([^"\n]+)" not defined/,
-    "this Hugo has no function $1. Correct its name, or run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.",
-  ],
-];
+};
 
 const meant = (output: string): string | undefined => {
-  const [pattern, text = ""] = causes.find(([pattern]) => pattern.test(output)) ?? [];
+  const [text = "", pattern] = Object.entries(causes).find(([, pattern]) => pattern.test(output)) ?? [];
   return pattern && printable(pattern.exec(output)![0].replace(pattern, text), 400);
 };
 
 /** In their places since Hugo 0.146; an older one finds no layout there, and exits with 0. */
-const newLayouts =
+export const newLayouts =
   /(^|\/)layouts\/(_partials\/|_shortcodes\/|(baseof|home|page|section|single|list|all)(\.[^/]+)?\.html$)/;
 
 /** For a build that went wrong: which Hugo the site needs, if Hugo or the layouts say so; else "". */
@@ -79,7 +55,6 @@ export function versionAdvice(output: string, files: readonly string[] = []): st
 
 const mostWarnings = 5;
 
-/** What Hugo warns of, each once. */
 export function warningsOf(output: string): string[] {
   const lines = output.matchAll(/^(?:WARN +(?:\d{4}\/\d\d\/\d\d [\d:]{8} )?|(?=i18n\|))(.+)/gm);
   const all = new Set([...lines].map(([, text]) => text!));
@@ -107,7 +82,6 @@ export const readsHistory = (files: readonly string[], text: (path: string) => s
 export const moduleAdvice =
   "Run hugo mod tidy, and commit go.mod and go.sum; or run hugo mod vendor, and commit _vendor.";
 
-/** `path version` of a requirement, one a line. */
 const requirement = /^[\t ]*(?:require[\t ]+)?([\w.~-]+(?:\/[\w.~-]+)+)[\t ]+v\d/gm;
 
 /** Whether a module of go.mod is named in the site's configuration, which maps it to no folder of the repository. */
@@ -134,11 +108,7 @@ export function folderAdvice(files: readonly string[], folder = ""): string {
   return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;
 }
 
-export function reasonOf(
-  { result, code, status, output }: Build,
-  limits: BuilderSettings["limits"],
-  version = "",
-): string {
+export function reasonOf({ result, code, status, output }: Build, limits: BuilderSettings["limits"], version = "") {
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
   if (noMoreProcesses.test(output))

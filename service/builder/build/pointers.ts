@@ -11,11 +11,8 @@ const begins = (path: string, mostBytes: number) => ifThere(() => beginningOf(pa
 
 export const isPointer = (path: string): boolean => begins(path, first.length) === first;
 
-export const pointersLeft = (paths: readonly string[]) =>
-  rejected(
-    `these files are pointers of Git LFS: ${listed(paths)}. Name them in .gitattributes (git lfs track) and not in ` +
-      "lfs.fetchexclude of .lfsconfig, or commit the files themselves.",
-  );
+export const pointersLeft = (paths: readonly string[]): string =>
+  `these files are pointers of Git LFS: ${listed(paths)}. Name them in .gitattributes (git lfs track) and not in lfs.fetchexclude of .lfsconfig, or commit the files themselves.`;
 
 /** Of those that Hugo reads: its unit printed the folders. Throws Setback. */
 export function rejectPointers(clone: string, files: readonly string[], printed: string, given: Given): void {
@@ -24,5 +21,5 @@ export function rejectPointers(clone: string, files: readonly string[], printed:
   const folders = mounted(printed, given);
   const read = files.filter((path) => folders.some((folder) => folder === "" || isUnder(path, folder)));
   const pointers = read.filter((path) => isPointer(join(clone, path)));
-  if (pointers.length > 0) throw pointersLeft(pointers);
+  if (pointers.length > 0) throw rejected(pointersLeft(pointers));
 }

@@ -9,70 +9,43 @@ import type { BuilderSettings } from "../settings.ts";
 const lfs = /^Error downloading object: (.+) \(\w+\): Smudge error: (?:.+ \([0-9a-f]{64}\): )?(?:\[\w+\] )?(.+)$/m;
 
 /** The first row that matches counts: rows nearer to the cause come first. Words in braces are replaced. */
-const causes: readonly (readonly [RegExp, string])[] = [
-  [/^spawn git ENOENT/, "git is not installed. Run apt-get install git."],
-  [/No space left on device|Disk quota exceeded/, diskFull],
-  [/git-lfs: (not found|No such file)/, "git-lfs is not installed. Run apt-get install git-lfs."],
-  [
+const causes: Readonly<Record<string, RegExp>> = {
+  "git is not installed. Run apt-get install git.": /^spawn git ENOENT/,
+  [diskFull]: /No space left on device|Disk quota exceeded/,
+  "git-lfs is not installed. Run apt-get install git-lfs.": /git-lfs: (not found|No such file)/,
+  "Git LFS does not bring {file}: {why}. Push it with git lfs push --all, or correct .lfsconfig.":
     /(smudge|clean) filter '?lfs'? failed/,
-    "Git LFS does not bring {file}: {why}. Push it with git lfs push --all, or correct .lfsconfig.",
-  ],
-  [/couldn't find remote ref/, "the repository has no branch {branch}. Push it, or change hooks[].branch."],
-  [
+  "the repository has no branch {branch}. Push it, or change hooks[].branch.": /couldn't find remote ref/,
+  "the host key of {host} is not the pinned one. If its owner announced a new key, add that key to hooks[].site.knownHosts; otherwise another host answers at its address.":
     /Host key verification failed|HOST IDENTIFICATION HAS CHANGED|No \S+ host key is known/,
-    "the host key of {host} is not the pinned one. If its owner announced a new key, add that key to " +
-      "hooks[].site.knownHosts; otherwise another host answers at its address.",
-  ],
-  [
+  "{host} rejected the deploy key. Add its public half to the repository, read-only, or set pushgate:secrets.<hook>.deployKey again, whole, without a passphrase.":
     /Permission denied \(publickey|Permission to \S+ denied/,
-    "{host} rejected the deploy key. Add its public half to the repository, read-only, or set " +
-      "pushgate:secrets.<hook>.deployKey again, whole, without a passphrase.",
-  ],
-  [
+  "{host} requires a login for {repository}: it is private, or its name is wrong. Correct {where}, or use an SSH address with a deploy key.":
     /could not read Username|Authentication failed|HTTP 40[13]|returned error: 40[13]/,
-    "{host} requires a login for {repository}: it is private, or its name is wrong. Correct {where}, or use an SSH " +
-      "address with a deploy key.",
-  ],
-  [
+  "{repository} is not there. Correct {where}, or allow the deploy key to read it.":
     /[Rr]epository.*not found|not found: |returned error: 404|does not appear to be a git repository/,
-    "{repository} is not there. Correct {where}, or allow the deploy key to read it.",
-  ],
-  [/Could not resolve host/, "the name {host} cannot be resolved. Check /etc/resolv.conf."],
-  [/SSL|certificate/, "the certificate of {host} is not trusted. Update ca-certificates, or renew the certificate."],
-  [
+  "the name {host} cannot be resolved. Check /etc/resolv.conf.": /Could not resolve host/,
+  "the certificate of {host} is not trusted. Update ca-certificates, or renew the certificate.": /SSL|certificate/,
+  "{host} cannot be reached. Check that it is up, and not this host; if its address is private, add it to hooks[].site.egress.":
     /Failed to connect|Could not connect|Couldn't connect|Connection (refused|timed out)|No route to host|Network is unreachable/,
-    "{host} cannot be reached. Check that it is up, and not this host; if its address is private, add it to hooks[].site.egress.",
-  ],
-  [
+  "{host} closed the connection during the fetch. The builder tries again.":
     /Operation too slow|early EOF|hung up|unexpected disconnect|Connection (closed|reset)|RPC failed|returned error: 5\d\d|Empty reply|Operation timed out/,
-    "{host} closed the connection during the fetch. The builder tries again.",
-  ],
   // git gives a full disk as the reason of some failed writes only.
-  [/unable to write /, "git cannot write its files. Free space, or look in dmesg for a fault of the disk."],
-];
+  "git cannot write its files. Free space, or look in dmesg for a fault of the disk.": /unable to write /,
+};
 
 /** Rows for a submodule, whose address is the repository's own choice; they come before the others. */
-const causesOfSubmodule: typeof causes = [
-  [/transport '\S+' not allowed/, "{repository} is neither https nor SSH. Use its https:// address in .gitmodules."],
-  [
+const causesOfSubmodule: typeof causes = {
+  "{repository} is neither https nor SSH. Use its https:// address in .gitmodules.": /transport '\S+' not allowed/,
+  "{repository} is read over SSH, with the deploy key and the known hosts of the site. Use its https:// address in .gitmodules.":
     /Could not read from remote repository|Host key verification failed|Permission denied \(publickey|ssh variant/,
-    "{repository} is read over SSH, with the deploy key and the known hosts of the site. Use its https:// address in .gitmodules.",
-  ],
-  [
+  "{repository} is private, or its name is wrong. Correct its address in .gitmodules; or allow the site's deploy key to read it, over SSH, and add its host to hooks[].site.knownHosts.":
     /could not read Username/,
-    "{repository} is private, or its name is wrong. Correct its address in .gitmodules; or allow the site's deploy key " +
-      "to read it, over SSH, and add its host to hooks[].site.knownHosts.",
-  ],
-  [
+  "{repository} is a repository cloned into this one, and .gitmodules has no address for it. Run git rm --cached on it, then git submodule add with its address.":
     /No url found for submodule path/,
-    "{repository} is a repository cloned into this one, and .gitmodules has no address for it. Run git rm --cached on " +
-      "it, then git submodule add with its address.",
-  ],
-  [
+  "{repository} lacks the commit that this repository records. Push that commit to it, or record another.":
     /not our ref|but it did not contain /,
-    "{repository} lacks the commit that this repository records. Push that commit to it, or record another.",
-  ],
-];
+};
 
 /** Why git failed, where the remote, the network or the disk is the cause; undefined where the clone may be broken. */
 export const remoteFault = (ended: Ended, settings: BuilderSettings) =>
@@ -82,7 +55,7 @@ export function submoduleFault(ended: Ended, settings: BuilderSettings): string 
   const [, address] = /clone of '([^']+)' into submodule path/.exec(ended.stderr) ?? [];
   const [, path = "", url = ""] = /submodule path '([^']+)'|submodule '[^']+' \(([^)]+)\)/.exec(ended.stderr) ?? [];
   const repository = printable(address ?? (url || path || "a submodule"), 200);
-  const rows = [...causesOfSubmodule, ...causes];
+  const rows = { ...causesOfSubmodule, ...causes };
   const fault = faultOf(rows, ended, { ...settings, repository }, "its address in .gitmodules");
   const what = fault ?? `git says: ${lastLine(ended.stderr)}. Correct .gitmodules.`;
   return `a submodule: ${what} Without submodules: hooks[].site.submodules: false.`;
@@ -96,7 +69,7 @@ function faultOf(rows: typeof causes, { stderr, late }: Ended, settings: Builder
     .slice(1)
     .map((word) => printable(word, 200));
   const words: Readonly<Record<string, string>> = { host, repository, branch, where, file, why };
-  const cause = rows.find(([pattern]) => pattern.test(stderr))?.[1];
+  const cause = Object.entries(rows).find(([, pattern]) => pattern.test(stderr))?.[0];
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;
 }
 
