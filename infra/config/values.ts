@@ -1,5 +1,6 @@
 /** The kinds of values that schema.ts makes keys of; `form` completes "Use …" in a fault. */
 import * as v from "valibot";
+import { tried } from "../../service/tried.ts";
 import { rangeFault } from "./cidr.ts";
 
 export const text = (pattern: RegExp, form: string, description = "") =>
@@ -54,19 +55,12 @@ const segment = (more = "") => `(?!-|\\.\\.?(/|$))[${more}A-Za-z0-9._@+=,-]+`;
 const characters = (more = "") =>
   `letters from A to Z, digits and ${[..."._@+=,", ...more].join(" ")} - (not first in a name)`;
 
+const path = (kind: string, form: string, example: string, description: string, more = "") =>
+  text(new RegExp(form), `${kind} path without "..", of ${characters(more)}, such as ${example}`, description);
 export const absolutePath = (example: string, description: string) =>
-  text(
-    new RegExp(`^(/${segment()})+$`),
-    `an absolute path without "..", of ${characters()}, such as ${example}`,
-    description,
-  );
-
+  path("an absolute", `^(/${segment()})+$`, example, description);
 export const relativePath = (example: string, description = "", more = "") =>
-  text(
-    new RegExp(`^${segment(more)}(/${segment(more)})*/?$`),
-    `a relative path without "..", of ${characters(more)}, such as ${example}`,
-    description,
-  );
+  path("a relative", `^${segment(more)}(/${segment(more)})*/?$`, example, description, more);
 
 /** `faultOf`: what is wrong with a text; where it says what to use instead, it ends with a full stop. */
 export const judged = (faultOf: (text: string) => string | undefined, form: string, description = "") =>
@@ -82,15 +76,9 @@ export const judged = (faultOf: (text: string) => string | undefined, form: stri
 export const range = judged(rangeFault, "an address, or a range in CIDR notation that starts with its first address");
 
 /** Go's syntax, as far as JavaScript knows it: flags before it and named groups are Go's own. */
-function isRegularExpression(pattern: string): boolean {
-  if (/^$|[\u0000-\u001f\u007f]/.test(pattern)) return false;
-  try {
-    new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"));
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isRegularExpression = (pattern: string): boolean =>
+  !/^$|[\u0000-\u001f\u007f]/.test(pattern) &&
+  tried(() => new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"))) !== undefined;
 
 export const pattern = checked(isRegularExpression, "a regular expression, in Go's syntax");
 export const extension = text(/^[a-z0-9]{1,10}$/, "an extension without its dot, such as css");
