@@ -19,11 +19,7 @@ const probeTimeout = 60;
 export type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
 /** Root's shell in a transient unit, fed by standard input after the bundles, for at most `timeout` seconds. */
-export function applyCommand(
-  host: Pick<Host, "sudo" | "name">,
-  timeout: number,
-  bundles: readonly Bundle[] = [],
-): string {
+export function applyCommand(host: Pick<Host, "sudo" | "name">, timeout: number, bundles: readonly Bundle[] = []) {
   const scripts = [...(bundles.length > 0 ? ["receive.sh"] : []), "run-in-unit.sh"];
   const text = scripts.map((script) => scriptBeside(import.meta.url, script)).join("");
   const sent = bundles.map(({ sha256, bytes }) => `${sha256}:${bytes}`).join(" ");

@@ -15,7 +15,6 @@ export const sshTo = (host: Pick<Host, "ssh">): string[] => [
   ...destination(host),
 ];
 
-/** What a person types. */
 export const sshLine = (host: Pick<Host, "ssh">): string =>
   ["ssh", ...destination(host)].filter((word) => word !== "--").join(" ");
 
@@ -58,11 +57,7 @@ const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: 
 ];
 
 /** What is wrong, what to do, and the last lines that ssh printed. `effect`: what a script that had begun may have done. */
-export function unreachable(
-  host: Pick<Host, "name" | "ssh">,
-  reported: string,
-  effect = "nothing was changed",
-): string {
+export function unreachable(host: Pick<Host, "name" | "ssh">, reported: string, effect = "nothing was changed") {
   const [, wrong, fix, { begun, test } = {}] = sshFaults.find(([pattern]) => pattern.test(reported))!;
   const lines = printableLines(reported)
     .split("\n")

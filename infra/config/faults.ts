@@ -80,12 +80,7 @@ function toFault(schema: Schema, issue: v.BaseIssue<unknown>, at: string, isSecr
 }
 
 /** `at` is the key of the value; `isSecret` keeps the value out of the faults. A message in the schema replaces "is <value>", and the form where it ends with a full stop. */
-export function checkShape<T extends v.GenericSchema>(
-  schema: T,
-  value: unknown,
-  at = "",
-  isSecret = false,
-): { readonly output?: v.InferOutput<T>; readonly faults: Fault[] } {
+export function checkShape<T extends v.GenericSchema>(schema: T, value: unknown, at = "", isSecret = false) {
   const { success, output, issues = [] } = v.safeParse(schema, value, { abortPipeEarly: true, message: () => "" });
   return { ...(success && { output }), faults: issues.map((issue) => toFault(schema, issue, at, isSecret)) };
 }

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import * as pulumi from "@pulumi/pulumi";
 import { type CloudflareApi, explained } from "./api.ts";
 
-/** An association as the API returns it. */
 export type Presented = {
   readonly cert_id: string;
   readonly enabled: boolean | null;
@@ -46,12 +45,7 @@ export function presentedDrift(hostname: string, live: Presented | undefined, ce
 }
 
 /** Once the provider has written what it knows of. `before`: what Cloudflare presented until then. Throws RunError. */
-export async function restorePresented(
-  zone: ZoneApi,
-  hostname: string,
-  before: Presented | undefined,
-  certId: string,
-): Promise<void> {
+export async function restorePresented(zone: ZoneApi, hostname: string, before: Presented | undefined, certId: string) {
   if (presentedDrift(hostname, before, certId) === undefined) return;
   const now = (await readPresented(zone, [hostname])).get(hostname);
   if (presentedDrift(hostname, now, certId) === undefined) return;

@@ -7,7 +7,7 @@ import { type GitHost, gitHosts } from "../../service/git-hosts/index.ts";
 import { hookHostnames, sourceSets } from "../config/derived.ts";
 import type { GitHostName, Hook, Settings } from "../config/settings.ts";
 import { canaryPath, webhookPath } from "../contract.ts";
-import { prefix, type Rule, set } from "./zone/phase.ts";
+import { type Rule, rule, set } from "./zone/phase.ts";
 
 function signed({ header, prefix, length }: GitHost["signatures"][number]): string {
   const values = `http.request.headers["${header}"]`;
@@ -36,17 +36,11 @@ function delivery(settings: Settings): string {
 /** nginx answers it and passes it to nothing. It proves that a request reaches the host. */
 const canary = `(ssl and http.request.method eq "GET" and http.request.uri.path eq "${canaryPath}")`;
 
-/** In the order they run; none if every host is absent. */
 export function customRules(settings: Settings): Rule[] {
   const names = hookHostnames(settings);
   if (names.length === 0) return [];
   return [
-    {
-      ref: `${prefix}delivery`,
-      action: "skip",
-      enabled: true,
-      description: "pushgate: a signed delivery meets no challenge",
-      expression: delivery(settings),
+    rule("delivery", "skip", "a signed delivery meets no challenge", delivery(settings), {
       // A skip without `logging` differs at each refresh. With it, Security Events lists each delivery.
       logging: { enabled: true },
       actionParameters: {
@@ -56,13 +50,7 @@ export function customRules(settings: Settings): Rule[] {
         // All products outside the rules engine that can be skipped. Bot Fight Mode cannot (bots.ts).
         products: ["bic", "hot", "rateLimit", "securityLevel", "uaBlock", "waf", "zoneLockdown"],
       },
-    },
-    {
-      ref: `${prefix}rest`,
-      action: "block",
-      enabled: true,
-      description: "pushgate: nothing else on a hostname for hooks",
-      expression: `(http.host in ${set(names)} and not ${canary})`,
-    },
+    }),
+    rule("rest", "block", "nothing else on a hostname for hooks", `(http.host in ${set(names)} and not ${canary})`),
   ];
 }

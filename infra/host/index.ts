@@ -19,11 +19,7 @@ import { siteLayer } from "./site/site.ts";
 import { toolIds, toolsLayer } from "./tools/tools.ts";
 
 /** Public texts that other layers make: PEMs of origin certificate and client CA, and the programs that the hosts need. */
-export type Made = {
-  readonly certificate: string;
-  readonly clientCaPem: string;
-  readonly programs: ProgramHashes;
-};
+export type Made = Readonly<{ certificate: string; clientCaPem: string; programs: ProgramHashes }>;
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {
   const ofSites = (layer: HostLayer): HostLayer => (sitesOf(settings).length > 0 ? layer : leaving(layer));

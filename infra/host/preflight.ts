@@ -80,24 +80,19 @@ const distribution: Check = ({ answer, fault, warn }) => {
   else if (!tested.includes(name)) warn(`${name} is not among the tested distributions (${tested.join(", ")}).`);
 };
 
-const older = (version: string, least: string): boolean => {
-  const [found = ""] = /\d+(\.\d+)*/.exec(version.replace(/^\d+:/, "")) ?? [];
-  return isOlder(found, least);
-};
-
 /** `least`: the oldest versions that the tests have run the rendered files through; docs/decisions has the reasons. */
 const software = [
-  { name: "nftables", command: "nft", version: /v(\S+)/, least: "1.0.6" },
-  { name: "nginx", command: "nginx", version: /nginx\/(\S+)/, least: "1.22" },
-  { name: "nodejs", command: "nodejs", version: /^v(\S+)/, least: "18" },
+  { name: "nftables", command: "nft", version: /v([\d.]+)/, least: "1.0.6" },
+  { name: "nginx", command: "nginx", version: /nginx\/([\d.]+)/, least: "1.22" },
+  { name: "nodejs", command: "nodejs", version: /^v([\d.]+)/, least: "18" },
 ];
 
 const packages: Check = ({ answer, fault }) => {
   for (const { name, command, version, least } of software) {
     const installed = answer(command);
-    const found = version.exec(installed)?.[1] ?? "of an unknown version";
+    const [, found = ""] = version.exec(installed) ?? [];
     const fix = `pushgate needs ${least} or later. Install the distribution's package, of Debian 12 or later.`;
-    if (installed !== "" && older(found, least)) fault(`${name} ${found} found; ${fix}`);
+    if (installed !== "" && isOlder(found, least)) fault(`${name} ${found || "of an unknown version"} found; ${fix}`);
   }
 };
 

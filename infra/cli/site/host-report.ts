@@ -36,16 +36,8 @@ function siteUnits({ name, site }: Hook): string[] {
   if (site === undefined) return [];
   const timers = [units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])];
   // The reporter's is a pattern, which matches loaded units only: those of a hook whose results leave the host.
-  const all = [
-    units.site,
-    units.buildPath,
-    ...timers,
-    units.generatorSocket,
-    units.fetcherSocket,
-    units.build,
-    units.reporter,
-  ];
-  return all.map((nameOf) => nameOf(name));
+  const sockets = [units.generatorSocket, units.fetcherSocket];
+  return [units.site, units.buildPath, ...timers, ...sockets, units.build, units.reporter].map((of) => of(name));
 }
 const hostUnits = [units.nginxSocket, units.nginx, units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */

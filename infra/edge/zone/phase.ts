@@ -34,7 +34,18 @@ export type LivePhases = Readonly<Record<PhaseName, LivePhase>>;
 /** A set in Cloudflare's rules language: `{"a" "b"}`. Hostnames and hook names need no escaping. */
 export const set = (values: readonly string[]): string => `{${values.map((value) => `"${value}"`).join(" ")}}`;
 
-export const prefix = "pushgate_";
+const prefix = "pushgate_";
+/** One of pushgate's rules. */
+export const rule = (
+  name: string,
+  action: string,
+  says: string,
+  expression: string,
+  more: Partial<Rule> = {},
+): Rule => ({
+  ...{ ref: prefix + name, action, enabled: true, description: `pushgate: ${says}`, expression },
+  ...more,
+});
 export const isOurs = ({ ref }: { readonly ref?: string | null }): boolean => ref?.startsWith(prefix) === true;
 export const foreignRules = <R extends Rule>(rules: readonly R[]): R[] => rules.filter((rule) => !isOurs(rule));
 
@@ -54,7 +65,6 @@ function asInput(value: unknown): unknown {
   return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
-/** A ruleset as the API returns it. */
 export type ApiRuleset = {
   readonly id: string;
   readonly name: string;

@@ -209,12 +209,8 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       built: namesOf(hooks),
       reported: namesOf(hooks.filter(isReported)),
       scheduled: namesOf(hooks.filter(({ site }) => site.schedule !== undefined)),
-      ...{
-        settings: settingsPath("%i"),
-        reconcile: units.reconcile("%i"),
-        tools: paths.tools,
-        named: toolIds(settings),
-      },
+      ...{ settings: settingsPath("%i"), reconcile: units.reconcile("%i") },
+      ...{ tools: paths.tools, named: toolIds(settings) },
       writers: hooks.flatMap(({ site }) => site.writers ?? []),
       all: ["pushgate-*@%i.*", ...sockets("%i"), units.generator("%i", "*"), units.fetcher("%i", "*")],
     },
@@ -240,11 +236,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     facts: [
       ...facts,
       ...factsOf(hooks),
-      {
-        name: `what is in ${paths.tools} for no site`,
-        read: "unnamed_tools | grep . || echo nothing",
-        want: "nothing",
-      },
+      { name: `what is in ${paths.tools} for no site`, read: "unnamed_tools | grep . || echo none", want: "none" },
     ],
     timeout: 90,
   });

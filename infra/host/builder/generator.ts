@@ -8,7 +8,7 @@ import { kinds } from "../../../service/builder/build/dependencies.ts";
 import { pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
-import { bounds, instanceFile, ownRoot, sandbox, unitFile, unitWord } from "../kit.ts";
+import { bounds, instanceFile, ownRoot, sandbox, unitFile, unitWord, type Values } from "../kit.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../paths.ts";
 import { toolFolder, toolsOf } from "../tools/tools.ts";
 import * as generator from "./hugo.ts";
@@ -70,28 +70,21 @@ function linesOfContent({ name, site }: SiteHook) {
 /** The generator's units, and those with which the builder ends it. */
 export function generatorFiles(hook: SiteHook): HostFile[] {
   const { name, site } = hook;
-  const socket = { target: units.site(name), hook: name, socket: runFolders(name).socket, user: builderUser(name) };
+  const own = runFolders(name);
+  const socket = { target: units.site(name), hook: name, socket: own.socket, user: builderUser(name) };
   const { sites, spool, requests, rootRequests, reports } = paths;
-  const members = [spool, requests, rootRequests, ...(isReported(hook) ? [reports] : [])].map(
-    (path) => `${path}/${name}`,
-  );
-  const folders = [`${sites}/${name}/work`, ...members].join(" ");
-  const own = [units.generator, units.fetcher].map((unit) => unit(name, "*"));
-  const stop = { hook: name, folders, units: own, sandbox: sandbox("helper") };
-  const find = (path: string) =>
-    `${contentProgram} find ${unitWord(path)} ${runFolders(name).generatorRoot}${noteOfContent(name)}`;
-  const finding = site.content === undefined ? [] : ["[Service]", `ExecStart=${find(site.content)}`];
+  const members = [spool, requests, rootRequests, ...(isReported(hook) ? [reports] : [])];
+  const folders = [`${sites}/${name}/work`, ...members.map((path) => `${path}/${name}`)].join(" ");
+  const ended = [units.generator(name, "*"), units.fetcher(name, "*")];
+  const stop = { hook: name, folders, units: ended, sandbox: sandbox("helper") };
+  const find = `${contentProgram} find ${unitWord(site.content ?? "")} ${own.generatorRoot}${noteOfContent(name)}`;
+  const unit = (name: string, values: Values, from: string) => unitFile(import.meta.url, name, values, from);
   return [
-    ...instanceFile(units.content(name), finding),
-    unitFile(
-      import.meta.url,
-      units.generatorSocket(name),
-      { ...socket, unit: "generator" },
-      "pushgate-generator.socket",
-    ),
+    ...instanceFile(units.content(name), site.content === undefined ? [] : ["[Service]", `ExecStart=${find}`]),
+    unit(units.generatorSocket(name), { ...socket, unit: "generator" }, "pushgate-generator.socket"),
     generatorService(hook),
-    unitFile(import.meta.url, units.stopSocket(name), socket, "pushgate-stop.socket"),
-    unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
+    unit(units.stopSocket(name), socket, "pushgate-stop.socket"),
+    unit(units.stop(name), stop, "pushgate-stop@.service"),
   ];
 }
 
@@ -108,6 +101,7 @@ const mountsOf = ({ name, site: { folder } }: SiteHook): string =>
 function generatorService(hook: SiteHook): HostFile {
   const { name, site } = hook;
   const { folder, writers, content, limits } = site;
+  const { generatorRoot, result } = runFolders(name);
   // Beside the distribution.
   const more = [
     ...toolsOf(hook).map(({ id }) => toolFolder(id)),
@@ -121,12 +115,7 @@ function generatorService(hook: SiteHook): HostFile {
     ...{ hook: name, target: units.site(name), bounds: bounds(limits) },
     ...linesOfContent(hook),
     ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name) },
-    ...{
-      root: ownRoot(runFolders(name).generatorRoot),
-      result: runFolders(name).result,
-      work: `${paths.sites}/${name}/work`,
-      gitConfiguration,
-    },
+    ...{ root: ownRoot(generatorRoot), result, work: `${paths.sites}/${name}/work`, gitConfiguration },
     environment: Object.entries(environment).map(assigned).join("\n"),
     groups: opensGroup
       ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`

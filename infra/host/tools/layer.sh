@@ -5,12 +5,7 @@ most_packed=268435456 most_unpacked=1073741824 # bytes
 download_seconds=300 unpack_seconds=90
 
 # $1 on amd64, $2 on arm64.
-here() {
-  case $(dpkg --print-architecture) in
-    amd64) echo "$1" ;;
-    arm64) echo "$2" ;;
-  esac
-}
+here() { case $(dpkg --print-architecture) in amd64) echo "$1" ;; arm64) echo "$2" ;; esac }
 
 # No program can set a file's time of change (%C), so that a list shows each change, in 0.05 s. Reading all would take 1 s.
 record() { # name, SHA-256 of its archive

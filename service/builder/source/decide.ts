@@ -52,12 +52,7 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
 }
 
 /** `read`: the folders and files that the published release was built from. */
-export function planBy(
-  changes: Changes,
-  patterns: readonly string[],
-  head: string,
-  read: readonly string[] = [""],
-): Plan {
+export function planBy(changes: Changes, patterns: readonly string[], head: string, read: readonly string[] = [""]) {
   if ("unknown" in changes) return { commit: head, reason: changes.unknown };
   // A folder's name may have any character, a pattern only some. A submodule is one path, and a folder may be in it.
   const isRead = (path: string) => read.some((at) => at === "" || isUnder(path, at) || isUnder(at, path));

@@ -66,10 +66,7 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
   const { agent, knownHosts } = settings;
   // One place for those of the repository and of its submodules, and for each file:// address in .lfsconfig.
   const all = [...configuration, ["lfs.storage", placesOf(settings).lfs]];
-  const pairs = all.map(([key, value], i) => ({
-    [`GIT_CONFIG_KEY_${i}`]: key,
-    [`GIT_CONFIG_VALUE_${i}`]: value,
-  }));
+  const pairs = all.map(([key, value], i) => ({ [`GIT_CONFIG_KEY_${i}`]: key, [`GIT_CONFIG_VALUE_${i}`]: value }));
   return {
     PATH: path,
     // No ~/.gitconfig, no ~/.config/git, no ~/.netrc. systemd sets the account's home.

@@ -213,6 +213,6 @@ test("the builder's layer removes what no site names once the units have changed
   const { stdout } = await run(calls, script);
   expect(stdout.split("\n")).toEqual([
     `start --no-block ${units.reconcile("docs")}`,
-    ...["hugo-0.1.0", "hugo-0.1.0.record", ".download", "nothing"],
+    ...["hugo-0.1.0", "hugo-0.1.0.record", ".download", "none"],
   ]);
 });
