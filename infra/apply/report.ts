@@ -80,8 +80,7 @@ function readRows(stdout: string): Row[] {
   if (!json.success) {
     const begin = printable(stdout.slice(0, 200));
     throw new Error(
-      `the probe's answer is not whole, so the state of this host is unknown; it ${begin === "" ? "is empty" : `begins: ${begin}`}. ` +
-        "If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands.",
+      `the probe's answer is not whole, so the state of this host is unknown; it ${begin === "" ? "is empty" : `begins: ${begin}`}. If a login shell prints (~/.bashrc, ~/.profile), make it silent for commands.`,
     );
   }
   const parsed = v.safeParse(answer, json.output, { abortEarly: true });

@@ -107,10 +107,7 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   const secret = Object.entries(await loadConfig(stack, [])).flatMap(([key, value]) => (value?.secret ? [key] : []));
   const tried = await Promise.all(secret.map((key) => pulumi(["config", "get", key, ...stack])));
   const foreign = secret.filter((_, i) => tried[i]!.code !== 0);
-  return (
-    `${foreign.join(" and ")} cannot be decrypted: encrypted with the passphrase or the \`encryptionsalt\` of another stack. ` +
-    "Restore that of this stack in its file, or store each value anew: npx pulumi config set --secret --path <key>"
-  );
+  return `${foreign.join(" and ")} cannot be decrypted: encrypted with the passphrase or the \`encryptionsalt\` of another stack. Restore that of this stack in its file, or store each value anew: npx pulumi config set --secret --path <key>`;
 }
 
 export async function readStack(stack: readonly string[]): Promise<Declared> {

@@ -138,8 +138,7 @@ export const site = object({
     some(
       relativePath("layouts/", "", "*"),
       "path",
-      "Paths of the repository, beside the folders that Hugo mounts, below which a change triggers a build; `*` is a " +
-        `wildcard. Without it: \`.gitmodules\`, and in \`folder\`: \`${buildPaths.filter((path) => path !== ".gitmodules").join("` `")}\`.`,
+      `Paths of the repository, beside the folders that Hugo mounts, below which a change triggers a build; \`*\` is a wildcard. Without it: \`.gitmodules\`, and in \`folder\`: \`${buildPaths.filter((path) => path !== ".gitmodules").join("` `")}\`.`,
     ),
   ),
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),

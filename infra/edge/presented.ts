@@ -52,8 +52,7 @@ export async function restorePresented(zone: ZoneApi, hostname: string, before: 
   const config = [{ hostname, cert_id: certId, enabled: true }];
   await zone.api.put(associations(zone.id), { config }).catch((error: Error) => {
     throw new pulumi.RunError(
-      `the client certificate of ${hostname} cannot be restored: ${error.message}. If ${certId} no longer exists at ` +
-        "Cloudflare, raise pushgate:edge.generation by one. Then run npx pulumi up.",
+      `the client certificate of ${hostname} cannot be restored: ${error.message}. If ${certId} no longer exists at Cloudflare, raise pushgate:edge.generation by one. Then run npx pulumi up.`,
     );
   });
   void pulumi.log.info(`Cloudflare presents client certificate ${certId} for ${hostname} again`);
@@ -67,9 +66,7 @@ export async function untilPresented(zone: ZoneApi, hostname: string, certId: st
     if (live?.cert_id === certId && live.status === "active" && (live.cert_status || "active") === "active") return;
     if (Date.now() > until)
       throw new pulumi.RunError(
-        `Cloudflare does not present the new client certificate for ${hostname} yet (${live?.status ?? "no answer"}, ` +
-          `${live?.cert_status || "none"}). Run npx pulumi up again in a few minutes. Until then nginx trusts the former ` +
-          "client certificate too.",
+        `Cloudflare does not present the new client certificate for ${hostname} yet (${live?.status ?? "no answer"}, ${live?.cert_status || "none"}). Run npx pulumi up again in a few minutes. Until then nginx trusts the former client certificate too.`,
       );
     if (!waiting) void pulumi.log.info(`waiting until Cloudflare presents the new client certificate for ${hostname}`);
     await sleep(pause);

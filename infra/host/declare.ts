@@ -106,8 +106,7 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
   if (found) return found;
   if (originCertificate in report.layers["origin-certificate"]!.files)
     void pulumi.log.warn(
-      `${host.name}: the certificate request is missing or does not fit the key or the hostname. \`up\` makes another, ` +
-        "Cloudflare signs a new origin certificate for it, and the former certificate is revoked.",
+      `${host.name}: the certificate request is missing or does not fit the key or the hostname. \`up\` makes another, Cloudflare signs a new origin certificate for it, and the former certificate is revoked.`,
     );
   // A login shell may print before it.
   return made.apply((text) => text.replace(/^[\s\S]*?(?=-----BEGIN CERTIFICATE REQUEST)/, ""));

@@ -99,8 +99,7 @@ const packages: Check = ({ answer, fault }) => {
 /** systemd reports no error if the kernel cannot enforce the allowlists of the receiver's sockets. */
 const allowlist: Check = ({ answer, fault, warn }) => {
   const fix =
-    "so the receiver's sockets would silently admit every source. Boot with systemd.unified_cgroup_hierarchy=1; in " +
-    "a container allow the bpf system call (systemd-nspawn: --system-call-filter=bpf), or use a virtual machine.";
+    "so the receiver's sockets would silently admit every source. Boot with systemd.unified_cgroup_hierarchy=1; in a container allow the bpf system call (systemd-nspawn: --system-call-filter=bpf), or use a virtual machine.";
   if (!answer("cgroup").includes("cgroup2fs")) fault(`no unified cgroup hierarchy found, ${fix}`);
   else if (answer("bpf") === "absent")
     fault(`this kernel or container cannot enforce a packet filter on systemd's own units, ${fix}`);
@@ -202,8 +201,7 @@ const buildLimits: Check = ({ settings, report, warn }) => {
   const names = missing.map(([name]) => name).join(", ");
   const pi = names.includes("memory") ? " On a Raspberry Pi boot with cgroup_enable=memory." : "";
   warn(
-    `this kernel or container has no cgroup controller for ${names}, so of \`site.limits\` ` +
-      `${missing.map(([, effect]) => effect).join("; ")}. In a container let its host delegate ${names}.${pi}`,
+    `this kernel or container has no cgroup controller for ${names}, so of \`site.limits\` ${missing.map(([, effect]) => effect).join("; ")}. In a container let its host delegate ${names}.${pi}`,
   );
 };
 

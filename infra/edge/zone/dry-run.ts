@@ -9,8 +9,7 @@ import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
 
 const smaller =
-  "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort " +
-  "take one rule together. If an expression is too long, write fewer, wider ranges in hooks[].sources.";
+  "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort take one rule together. If an expression is too long, write fewer, wider ranges in hooks[].sources.";
 
 /** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
 type Cname = { readonly name: string; readonly content: string };
@@ -19,8 +18,7 @@ const cnameFaults = (hostnames: readonly string[], cnames: readonly Cname[]): st
     .filter(({ name }) => hostnames.includes(name))
     .map(
       ({ name, content }) =>
-        `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run ` +
-        "npx pulumi up, which makes the name lead to the hosts.",
+        `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run npx pulumi up, which makes the name lead to the hosts.`,
     );
 
 const wildcardOf = (hostname: string): string => hostname.replace(/^[^.]+/, "*");
@@ -37,9 +35,7 @@ async function certificateFaults(api: CloudflareApi, { id, name }: LiveZone, hos
     .filter((hostname) => !covered.includes(hostname) && !covered.includes(wildcardOf(hostname)))
     .map(
       (hostname) =>
-        `${hostname} has no certificate of the zone: the universal one covers one label below ${name}. Use a name such as ` +
-        `${belowZone(hostname).replaceAll(".", "-")}.${name}, or order an advanced certificate for ` +
-        `${wildcardOf(hostname)} in Cloudflare's dashboard.`,
+        `${hostname} has no certificate of the zone: the universal one covers one label below ${name}. Use a name such as ${belowZone(hostname).replaceAll(".", "-")}.${name}, or order an advanced certificate for ${wildcardOf(hostname)} in Cloudflare's dashboard.`,
     );
 }
 

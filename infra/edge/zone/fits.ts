@@ -18,18 +18,14 @@ function planFaults({ edge: { plan } }: Settings, live: LiveZone): string[] {
   const isKnown = ["free", "pro", "business", "enterprise"].includes(live.plan);
   const wanted = isKnown ? `plan: ${live.plan}` : "the plan whose features it shares";
   return [
-    `pushgate:edge.plan is ${plan}, but the zone ${live.name} is on ${live.plan}, and the plan decides what a rule can ` +
-      `skip. Write ${wanted}, or check that zone and token are the right ones.`,
+    `pushgate:edge.plan is ${plan}, but the zone ${live.name} is on ${live.plan}, and the plan decides what a rule can skip. Write ${wanted}, or check that zone and token are the right ones.`,
   ];
 }
 
 function botFaults({ edge }: Settings, live: LiveZone): string[] {
   if (live.botFightMode !== true || edge.botFightMode === "off") return [];
   return [
-    `the zone ${live.name} has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer ` +
-      "deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path " +
-      "pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a " +
-      "rule skips it for hooks alone.",
+    `the zone ${live.name} has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a rule skips it for hooks alone.`,
   ];
 }
 
@@ -39,8 +35,7 @@ function lossFaults(live: LiveZone): string[] {
       .filter((rule) => lostBy(rule).length > 0)
       .map(
         (rule) =>
-          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose ${lostBy(rule).join(", ")}, ` +
-          "which the Pulumi provider does not know. Write the rule without, such as with ruleset in place of phase.",
+          `${phases[name].name}: the zone's own rule ${quoted([rule])} (${rule.action}) would lose ${lostBy(rule).join(", ")}, which the Pulumi provider does not know. Write the rule without, such as with ruleset in place of phase.`,
       ),
   );
 }
@@ -60,8 +55,7 @@ export function assertFits(settings: Settings, live: LiveZone): void {
     const { id, rules } = live.phases[name];
     if (ours[name].length > 0 && id !== undefined && !rules.some(isOurs))
       void pulumi.log.warn(
-        `the zone ${live.name} has a ruleset for ${phases[name].name} without a rule of pushgate, and a phase takes one ` +
-          "ruleset: if this stack has not adopted it, `up` fails with 20217. Run npx pushgate adopt first.",
+        `the zone ${live.name} has a ruleset for ${phases[name].name} without a rule of pushgate, and a phase takes one ruleset: if this stack has not adopted it, \`up\` fails with 20217. Run npx pushgate adopt first.`,
       );
   }
 }

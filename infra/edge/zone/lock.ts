@@ -95,8 +95,7 @@ export function lockHosts(
       const host = name.replace(/ lock$/, "");
       if (hosts.some((one) => one.host.name === host && one.host.state !== "present")) return;
       throw new Error(
-        `${host} would keep all of pushgate. List it in pushgate:hosts with \`state: absent\`, which removes everything from ` +
-          "it, or with `state: lost` if it is gone for good; run npx pulumi up, and only then remove it or destroy the stack.",
+        `${host} would keep all of pushgate. List it in pushgate:hosts with \`state: absent\`, which removes everything from it, or with \`state: lost\` if it is gone for good; run npx pulumi up, and only then remove it or destroy the stack.`,
       );
     },
     { onDryRun: true },

@@ -68,9 +68,7 @@ export class TooMuch extends Setback {}
 const tooMuch = (bytes: number): Setback =>
   new TooMuch(
     "rejected",
-    `the site wrote more than it may: clone, checkout, dependencies, cache, the build's output and the releases take more than ` +
-      `${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site ` +
-      "smaller, or raise it.",
+    `the site wrote more than it may: clone, checkout, dependencies, cache, the build's output and the releases take more than ${mebibytes(bytes)} MiB on the disk, ${shares.whileWriting} times hooks[].site.limits.releaseMiB. Make the site smaller, or raise it.`,
   );
 
 const hidden = (folder: string): Setback =>

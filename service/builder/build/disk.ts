@@ -42,8 +42,7 @@ export const isLess = (free: Free, least: Free): boolean => free.bytes < least.b
 
 export const reserveReached = (path: string, { bytes, inodes }: Free): Setback =>
   failed(
-    `the disk is full. Free space on the file system of ${path}, or make the site smaller: a build leaves ` +
-      `${mebibytes(bytes)} MiB and ${Math.ceil(inodes)} inodes of it free.`,
+    `the disk is full. Free space on the file system of ${path}, or make the site smaller: a build leaves ${mebibytes(bytes)} MiB and ${Math.ceil(inodes)} inodes of it free.`,
   );
 
 /** Throws where a file of this size would leave less than the reserve. */

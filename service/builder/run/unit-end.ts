@@ -25,10 +25,7 @@ function reasonOf(hook: string, { result, code, status }: UnitEnd): string {
   const how = printable([result, code, status].filter(Boolean).join(", "), 100);
   if (result !== "oom-kill" && status !== "KILL")
     return `the builder ended in the middle of a run (${how}). See journalctl -u pushgate-build@${hook}.`;
-  return (
-    `the builder was killed at its memory limit, or as the host had no memory left (${how}). Raise ` +
-    "hooks[].site.limits.memoryMiB, which below 512 limits the generator alone, or see journalctl -k."
-  );
+  return `the builder was killed at its memory limit, or as the host had no memory left (${how}). Raise hooks[].site.limits.memoryMiB, which below 512 limits the generator alone, or see journalctl -k.`;
 }
 
 /** Until when the builder pauses, in milliseconds since 1970. Only once: a builder that a person starts runs at once. */

@@ -78,10 +78,7 @@ const noMemory = /out of memory|cannot allocate memory|unable to create (load_\w
 
 export function memoryFault({ stderr, signal, cut, late }: Ended) {
   if (cut || late || !(signal || noMemory.test(stderr))) return undefined;
-  return (
-    "git reached the builder's memory limit, or the host has no memory left. Make the commit smaller, or raise " +
-    `hooks[].site.limits.memoryMiB, which below 512 limits the generator alone. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`
-  );
+  return `git reached the builder's memory limit, or the host has no memory left. Make the commit smaller, or raise hooks[].site.limits.memoryMiB, which below 512 limits the generator alone. (git: ${signal ? `ended by ${signal}` : lastLine(stderr)})`;
 }
 
 export function lastLine(stderr: string): string {

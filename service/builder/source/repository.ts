@@ -113,8 +113,7 @@ export async function admit({ git, settings: { limits } }: BuildContext, commit:
   if (isMany) throw rejected(`the commit ${commit.slice(0, 12)} has ${tooMany}. Remove files.`);
   if (bytes <= limits.releaseBytes) return;
   throw rejected(
-    `the commit ${commit.slice(0, 12)} is too large: its files take ${mebibytes(bytes)} MiB on the disk, and may take ` +
-      `${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
+    `the commit ${commit.slice(0, 12)} is too large: its files take ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
   );
 }
 
@@ -180,8 +179,7 @@ async function checkOutOver(context: BuildContext, commit: string) {
   const owned = content.filter((path) => !(path === top && links.includes(path)));
   if (settings.content !== undefined && owned.length > 0)
     throw rejected(
-      `the commit tracks ${listed(owned, 3)}, but the content is in ${settings.content} and belongs to its writers. ` +
-        `Run git rm -r --cached ${top}, and add ${top} to .gitignore; or remove hooks[].site.content.`,
+      `the commit tracks ${listed(owned, 3)}, but the content is in ${settings.content} and belongs to its writers. Run git rm -r --cached ${top}, and add ${top} to .gitignore; or remove hooks[].site.content.`,
     );
   for (const link of links) remove(join(places.clone, link));
   if (settings.folder !== undefined) needFolder(places, settings.folder, commit, lines.map(pathOf));
