@@ -13,22 +13,6 @@ export const rulesOf = (settings: Settings): Record<PhaseName, Rule[]> => ({
   config: configRules(settings),
 });
 
-function planFaults({ edge: { plan } }: Settings, live: LiveZone): string[] {
-  if (live.plan === (plan === "enterprise-bots" ? "enterprise" : plan)) return [];
-  const isKnown = ["free", "pro", "business", "enterprise"].includes(live.plan);
-  const wanted = isKnown ? `plan: ${live.plan}` : "the plan whose features it shares";
-  return [
-    `pushgate:edge.plan is ${plan}, but the zone ${live.name} is on ${live.plan}, and the plan decides what a rule can skip. Write ${wanted}, or check that zone and token are the right ones.`,
-  ];
-}
-
-function botFaults({ edge }: Settings, live: LiveZone): string[] {
-  if (live.botFightMode !== true || edge.botFightMode === "off") return [];
-  return [
-    `the zone ${live.name} has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a rule skips it for hooks alone.`,
-  ];
-}
-
 function lossFaults(live: LiveZone): string[] {
   return phaseNames.flatMap((name) =>
     foreignRules(live.phases[name].rules)
@@ -41,10 +25,18 @@ function lossFaults(live: LiveZone): string[] {
 }
 
 /** Only a rule that would be damaged may stop a removal. */
-export const edgeFaults = (settings: Settings, live: LiveZone): string[] => [
-  ...(hookHostnames(settings).length > 0 ? [...planFaults(settings, live), ...botFaults(settings, live)] : []),
-  ...lossFaults(live),
-];
+export function edgeFaults({ edge: { plan, botFightMode }, ...settings }: Settings, live: LiveZone): string[] {
+  const isKnown = ["free", "pro", "business", "enterprise"].includes(live.plan);
+  const wanted = isKnown ? `plan: ${live.plan}` : "the plan whose features it shares";
+  const ofHooks = {
+    [`pushgate:edge.plan is ${plan}, but the zone ${live.name} is on ${live.plan}, and the plan decides what a rule can skip. Write ${wanted}, or check that zone and token are the right ones.`]:
+      live.plan !== (plan === "enterprise-bots" ? "enterprise" : plan),
+    [`the zone ${live.name} has Bot Fight Mode on, which no rule can skip on the free plan: Cloudflare would answer deliveries with 403, and no log on the host would show them. Run npx pulumi config set --path pushgate:edge.botFightMode off, which has up switch it off for the whole zone, or choose the pro plan, where a rule skips it for hooks alone.`]:
+      live.botFightMode === true && botFightMode !== "off",
+  };
+  const faults = hookHostnames(settings).length > 0 ? Object.entries(ofHooks) : [];
+  return [...faults.flatMap(([text, isSo]) => (isSo ? [text] : [])), ...lossFaults(live)];
+}
 
 /** Throws CloudflareError. Warns of a ruleset that the stack may have to adopt: only the state knows, which it cannot read. */
 export function assertFits(settings: Settings, live: LiveZone): void {
