@@ -71,7 +71,6 @@ type Config = Record<string, Value | undefined>;
 /** What pulumi printed, by its arguments: a start of pulumi takes a second, and parts of one command need the same. */
 const configs = new Map<string, Promise<Config>>();
 
-/** For the next command in this process. */
 export function forgetStack(): void {
   configs.clear();
   passphrase = undefined;

@@ -45,7 +45,6 @@ export const tools: Readonly<Record<ToolName, Tool>> = {
 
 export const isOlder = (a: string, b: string): boolean => a.localeCompare(b, "en", { numeric: true }) < 0;
 
-/** The releases that a site names, in the order of the table. */
 export const releasesOf = ({ tools: named }: Pick<Site, "tools">) =>
   (Object.keys(tools) as ToolName[]).flatMap((tool) => {
     const release = named[tool];

@@ -47,7 +47,6 @@ export type HostLayers = ReturnType<typeof hostLayers>;
 export type LayerName = keyof HostLayers;
 export const layerNames = (layers: HostLayers): LayerName[] => Object.keys(layers) as LayerName[];
 
-/** The programs that each layer installs, and sends with its command. */
 export const programsIn: { readonly [layer in LayerName]?: readonly Program[] } = {
   receiver: receiverPrograms,
   builder: builderPrograms,

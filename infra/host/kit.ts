@@ -27,7 +27,6 @@ export const program = (path: HostFile["path"], text: string): HostFile =>
 export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
   file(`${paths.units}/${name}`, template(base, from, values));
 
-/** The drop-in of an instance, or none. */
 export const instanceFile = (unit: string, lines: readonly string[]): HostFile[] =>
   lines.length === 0 ? [] : [file(`${paths.units}/${unit}.d/site.conf`, `${lines.join("\n")}\n`)];
 

@@ -84,11 +84,9 @@ export const tools = command({
 async function write(entries: readonly Entry[], at: string, stack: readonly string[]): Promise<void> {
   const keyOf = ([path]: Entry) =>
     path.reduce<string>((key, name) => key + (typeof name === "number" ? `[${name}]` : `.${name}`), at);
-  const [variables, others] = [true, false].map((kind) =>
-    entries.filter(([path]) => (path[1] === "variables") === kind),
-  );
-  const pairs = others!.flatMap((entry) => ["--plaintext", `${keyOf(entry)}=${entry[1]}`]);
+  const areVariables = Map.groupBy(entries, ([path]) => path[1] === "variables");
+  const pairs = (areVariables.get(false) ?? []).flatMap((entry) => ["--plaintext", `${keyOf(entry)}=${entry[1]}`]);
   if (pairs.length > 0) await must(["config", "set-all", "--path", ...stack, ...pairs]);
-  for (const entry of variables!)
+  for (const entry of areVariables.get(true) ?? [])
     await must(["config", "set", "--path", "--type", "string", ...stack, "--", keyOf(entry), String(entry[1])]);
 }

@@ -1,4 +1,5 @@
 /** Layer 9, the builder: for each site, what takes requests, runs git and publishes, and what starts it. */
+import { posix } from "node:path";
 import { shares } from "../../../service/builder/build/disk.ts";
 import type { BuilderSettings } from "../../../service/builder/settings.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
@@ -26,10 +27,6 @@ const settingsPath = (hook: string) => `${paths.builderSettings}/${hook}.json` a
 const agentPath = (hook: string) => `${runFolders(hook).agent}/socket` as const;
 const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known_hosts` as const;
 
-/** `.gitmodules` is at the top of a repository, wherever the site is. */
-const defaultPaths = (folder?: string): string[] =>
-  buildPaths.map((path) => (folder === undefined || path === ".gitmodules" ? path : `${folder}/${path}`));
-
 export function builderSettings(hook: SiteHook): BuilderSettings {
   const { name, repository, branch, site, setsStatus = false } = hook;
   const { content, folder, folders, assets, submodules, reconcileMinutes } = site;
@@ -42,7 +39,8 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     site: `${sites}/${name}`,
     ...(content !== undefined && { content }),
     ...(folder !== undefined && { folder }),
-    paths: site.paths ?? defaultPaths(folder),
+    // `.gitmodules` is at the top of a repository, wherever the site is.
+    paths: site.paths ?? buildPaths.map((path) => posix.join(path === ".gitmodules" ? "" : (folder ?? ""), path)),
     folders: Object.keys(folders),
     ...{ assets, submodules, reconcileMinutes },
     ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),

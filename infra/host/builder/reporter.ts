@@ -35,7 +35,6 @@ export function reporterTemplates(): HostFile[] {
   ];
 }
 
-/** `hook` is one of those that `isReported`. */
 export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">): HostFile[] => [
   jsonFile(settingsPath(hook.name), reporterSettings(hook, host)),
   ...instanceFile(units.report(hook.name), [

@@ -27,7 +27,6 @@ export const toolIds = (settings: Settings): string[] => allOf(sitesOf(settings)
 
 const installed = "as installed";
 
-/** For preview: those that `up` installs. */
 export const missingTools = (settings: Settings, { layers }: Pick<HostReport, "layers">): string[] =>
   toolIds(settings).filter((_, i) => layers.tools?.facts[i]?.output !== installed);
 

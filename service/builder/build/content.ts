@@ -37,9 +37,8 @@ export function pagesListed(csv: string, now = Date.now()): number {
  * later folders count, too. `printed`: JSON of each module, the site itself first, and other lines between them.
  */
 export function mounted(printed: string, given: Pick<Given, "folder">, whole = false): string[] {
-  const modules = (printed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(
-    (text) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [],
-  );
+  const read = (text: string) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [];
+  const modules = (printed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(read);
   const [site] = modules;
   // Everything, where it is not known.
   if (site === undefined) return [""];

@@ -65,9 +65,8 @@ function faultOf(rows: typeof causes, { stderr, late }: Ended, settings: Builder
   const { repository, branch, limits } = settings;
   const host = repositoryOf(repository).host || repository;
   if (late) return `the fetch from ${host} took longer than ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;
-  const [file = "a file", why = "it says nothing"] = (lfs.exec(stderr) ?? [])
-    .slice(1)
-    .map((word) => printable(word, 200));
+  const [, ...found] = lfs.exec(stderr) ?? [];
+  const [file = "a file", why = "it says nothing"] = found.map((word) => printable(word, 200));
   const words: Readonly<Record<string, string>> = { host, repository, branch, where, file, why };
   const cause = Object.entries(rows).find(([, pattern]) => pattern.test(stderr))?.[0];
   return cause && `${cause.replace(/\{(\w+)\}/g, (_, word: string) => words[word]!)} (git: ${lastLine(stderr)})`;

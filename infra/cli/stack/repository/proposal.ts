@@ -48,9 +48,8 @@ async function themesIn({ texts, links }: Files): Promise<Map<string, Files>> {
 
 /** A repository may hold any text. */
 function isAccepted(key: string, value: NonNullable<Finding["value"]>): boolean {
-  const part = key
-    .split(".")
-    .reduceRight<unknown>((part, name) => ({ [name]: name === "arguments" ? [part] : part }), value);
+  const at = (name: string, part: unknown) => ({ [name]: name === "arguments" ? [part] : part });
+  const part = key.split(".").reduceRight<unknown>((part, name) => at(name, part), value);
   return key.startsWith("tools.") || v.is(siteShape, { webRoot: "/var/www/site", ...(part as object) });
 }
 
