@@ -27,6 +27,8 @@ export const paths = {
   builder: "/usr/local/lib/pushgate/builder.cjs",
   reporter: "/usr/local/lib/pushgate/reporter.cjs",
   fetcher: "/usr/local/lib/pushgate/fetcher.cjs",
+  /** Node loads it before the fetcher. */
+  relay: "/usr/local/lib/pushgate/relay.cjs",
   /** A folder for each release of a program that a site names. */
   tools: "/usr/local/lib/pushgate/tools",
   /** For each hook: the receiver stores deliveries there, the builder takes them. */

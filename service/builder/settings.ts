@@ -80,6 +80,9 @@ export type UnitEnd = { readonly result: string; readonly code: string; readonly
 /** Codes of the fetcher: the repository is at fault; a registry did not answer. */
 export const exits = { fault: 65, unavailable: 69 } as const;
 
+/** Go's, of the digests of public modules. */
+export const checksums = "https://sum.golang.org";
+
 export const readUnitEnd = (env: Environment = environment): UnitEnd => ({
   result: env.SERVICE_RESULT ?? "",
   code: env.EXIT_CODE ?? "",

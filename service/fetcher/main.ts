@@ -5,7 +5,6 @@
 import { beginOfBuild } from "../builder/build/content.ts";
 import { setbackOf } from "../builder/run/setback.ts";
 import { exits } from "../builder/settings.ts";
-import { isConfined } from "../confined.ts";
 import { start } from "../settings.ts";
 import { bringAll } from "./bring.ts";
 import { Fault } from "./fault.ts";
@@ -15,8 +14,6 @@ async function main(): Promise<void> {
   const { settings, build } = readFetcher();
   process.stdout.write(`${beginOfBuild}${build}\n`);
   try {
-    if (!(await isConfined()))
-      throw new Fault("unavailable", "the nft table that limits the fetcher's network is gone.");
     await bringAll("/wanted", "/fetched", settings);
   } catch (error) {
     if (!(error instanceof Fault)) throw error;

@@ -10,6 +10,7 @@ import { onDisk } from "../builder/build/disk.ts";
 import { isConfiguration } from "../builder/build/hugo.ts";
 import { counting, ifThere, tooMany } from "../builder/files.ts";
 import { mebibytes } from "../builder/run/setback.ts";
+import { checksums } from "../builder/settings.ts";
 import { exchange } from "../exchange.ts";
 import { printable } from "../printable.ts";
 import { type Bring, Fault } from "./fault.ts";
@@ -18,9 +19,6 @@ type Module = readonly [path: string, version: string];
 type Sums = ReadonlyMap<string, string>;
 
 const most = { modules: 1_000, modBytes: 1 << 20 } as const;
-
-/** Go's, of the digests of public modules. */
-const checksums = "https://sum.golang.org";
 
 const fault = (message: string): Fault => new Fault("fault", message);
 const differs = (what: string): Fault => fault(`${what} has another digest than go.sum has.`);

@@ -23,9 +23,9 @@ export const packages: Bring = async (wanted, fetched, { limits, fetcher: { node
     // On a disk that the builder watches.
     ...[`--registry=${registries.npm}`, `--cache=${join(fetched, "cache")}`],
   ];
-  const { NODE_EXTRA_CA_CERTS = "" } = environment;
+  const { NODE_EXTRA_CA_CERTS = "", NODE_OPTIONS = "" } = environment;
   // Without git, which npm runs for a dependency of package.json that the lock file does not name.
-  const env = { PATH: `${node}/bin`, HOME: fetched, NODE_EXTRA_CA_CERTS };
+  const env = { PATH: `${node}/bin`, HOME: fetched, NODE_EXTRA_CA_CERTS, NODE_OPTIONS };
   const run = (...more: string[]) =>
     runChild(`${node}/bin/node`, [...args, ...more], { cwd: fetched, env, seconds: limits.seconds });
   let ended = await run();

@@ -1,10 +1,9 @@
 /** One request to a server that answers wrongly, too much, or only half. */
-import dns from "node:dns";
 import type { ServerResponse } from "node:http";
-import { getDefaultAutoSelectFamily, setDefaultAutoSelectFamily } from "node:net";
-import { afterAll, beforeAll, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { exchange } from "../../service/exchange.ts";
 import { type HttpsServer, startHttpsServer } from "../fakes/https-server.ts";
+import { deadFirst } from "./dead-address.ts";
 
 let server: HttpsServer;
 let answer: (response: ServerResponse) => void;
@@ -50,21 +49,7 @@ test.each([
 });
 
 test("a first address that leads nowhere does not hide the second, whatever the default of this Node is", async () => {
-  const find = dns.lookup as (...of: unknown[]) => void;
-  const lookup = vi.spyOn(dns, "lookup") as unknown as MockInstance<typeof find>;
-  lookup.mockImplementation((name, options, done) =>
-    find(name, { ...(options as object), all: true }, (error: null, found: object[]) => {
-      const dead = { address: "127.0.0.9", family: 4 };
-      const isAll = (options as { all?: boolean }).all;
-      (done as typeof find)(error, ...(isAll ? [[dead, ...found]] : [dead.address, 4]));
-    }),
-  );
-  const usual = getDefaultAutoSelectFamily();
-  onTestFinished(() => {
-    lookup.mockRestore();
-    setDefaultAutoSelectFamily(usual);
-  });
-  setDefaultAutoSelectFamily(false);
+  deadFirst();
   answer = (response) => void response.end("here");
   expect((await ask()).text).toBe("here");
 });

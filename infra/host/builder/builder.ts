@@ -216,6 +216,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
       kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n")),
       kit.file(gitConfiguration, kit.textBeside(import.meta.url, "gitconfig")),
+      kit.file(paths.relay, kit.textBeside(import.meta.url, "relay.cjs")),
       ...templates(),
       ...reporterTemplates(),
       ...hooks.flatMap((hook) => filesOf(hook, host)),
@@ -224,6 +225,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       paths.builderTmpfiles,
       contentProgram,
       gitConfiguration,
+      paths.relay,
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.

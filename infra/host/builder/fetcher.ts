@@ -1,6 +1,7 @@
 /**
  * The fetcher's unit, which brings what a build needs beside its repository. It sees the few files that name it, no clone and
- * no credential, and reaches registries. A connection to its socket starts it, as the generator's.
+ * no credential, and reaches registries by the builder's relay alone. A connection to its socket starts it, as the
+ * generator's.
  */
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
@@ -22,7 +23,7 @@ export function fetcherFiles(hook: SiteHook, settings: string, leastMemoryMiB: n
   const user = builderUser(name);
   const values = {
     ...common,
-    ...{ program: paths.fetcher, settings, user: fetcherUser(name), egress: units.egress },
+    ...{ program: paths.fetcher, settings, user: fetcherUser(name), relay: paths.relay },
     ...{ root: ownRoot(fetcherRoot), work: `${paths.sites}/${name}/work`, result },
     node: node === undefined ? "" : `BindReadOnlyPaths=${node}`,
     bounds: bounds(site.limits, Math.max(site.limits.memoryMiB, leastMemoryMiB)),

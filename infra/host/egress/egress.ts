@@ -33,13 +33,13 @@ const sysusersOf = (hook: SiteHook): string =>
 /** A line for each account of the site: what it reaches beside its name servers. */
 function confined(hook: SiteHook): string[] {
   const { name, repository, site } = hook;
-  // A theme's host is another one than the repository's.
-  const ports = [repositoryOf(repository).port, ...(site.submodules ? [443] : [])];
+  // The host of a theme, or a registry, is another one than the repository's.
+  const ports = [repositoryOf(repository).port, 443];
   const also = [v4, v6].map((of) => listed(of(site.egress)));
   return [
     [builderUser(name), ascending(ports), ...also],
     [generatorUser(name), generator.readsWeb(hook) ? 443 : "", "", ""],
-    [fetcherUser(name), 443, ...also],
+    [fetcherUser(name), "", "", ""], // the builder's relay is its way out
     ...reportersOf([hook]).map((user) => [user, ascending(reportPorts(hook)), ...also]),
   ].map((words) => words.join(";"));
 }

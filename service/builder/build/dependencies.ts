@@ -18,9 +18,10 @@ import { printable } from "../../printable.ts";
 import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
-import { type BuilderSettings, exits, type UnitEnd } from "../settings.ts";
+import { type BuilderSettings, checksums, exits, type UnitEnd } from "../settings.ts";
 import { setAside } from "./build.ts";
 import { moduleAdvice, needsModules } from "./hugo.ts";
+import { openRelay } from "./relay.ts";
 import { runUnit } from "./unit.ts";
 
 /** `files`: of the site's folder; `text`: the beginning of one. */
@@ -34,22 +35,29 @@ type Kind = {
   readonly committed: string;
   /** Throws where the repository needs what no fetch brings. */
   readonly isNeeded: (site: Site, settings: BuilderSettings) => boolean;
+  /** Addresses whose hosts the fetch needs. `text`: of the files that name the dependencies. */
+  readonly asks: (registries: BuilderSettings["fetcher"]["registries"], text: string) => readonly string[];
   /** After the fetcher's reason, where the repository is at fault. */
   readonly advice: string;
   /** Whether what is fetched may hold links, to places in its folder. */
   readonly links?: boolean;
 };
 
+/** Where Go's public proxy has some of its archives. */
+const archives = "https://storage.googleapis.com";
+
 export const kinds: Readonly<Record<string, Kind>> = {
   modules: {
     names: ["go.mod", "go.sum"],
     ...{ place: "_vendor", committed: "modules.txt" },
     ...{ isNeeded: needsModules, advice: moduleAdvice },
+    asks: ({ go, sums = checksums }) => [go, sums, archives],
   },
   packages: {
     names: ["package.json", "package-lock.json"],
     ...{ place: "node_modules", committed: "", links: true },
     ...{ isNeeded: needsPackages, advice: "" },
+    asks: ({ npm }, text) => [npm, ...(text.match(/(?<="resolved"\s*:\s*")https:\/\/[\w.-]+(?=\/)/g) ?? [])],
   },
 };
 
@@ -92,14 +100,20 @@ function keyOf(wanted: Wanted, tool = ""): string {
   return digest.digest("hex");
 }
 
+/** "host:port" of an https address. */
+const hostOf = (url: string): string =>
+  url.toLowerCase().replace(/^https:\/\/([^/:]+)(:\d+)?.*/, (_, host, port = ":443") => host + port);
+
 async function bring(settings: BuilderSettings, places: Places, name: string, kind: Kind, wanted: Wanted, key: string) {
   const { dependencies, fetched } = places;
   mkdirSync(join(places.wanted, name), { recursive: true });
   for (const [path, bytes] of wanted) writeFileSync(join(places.wanted, name, path), bytes);
   mkdirSync(fetched);
   chmodSync(fetched, 0o777); // the fetcher's account writes there
-  const ended = await runUnit(settings, places, "fetcher");
-  if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice);
+  const asked = kind.asks(settings.fetcher.registries, wanted.map(([, bytes]) => bytes.toString()).join("\n"));
+  const relay = await openRelay(join(places.wanted, "relay"), new Set(asked.map(hostOf)));
+  const ended = await runUnit(settings, places, "fetcher").finally(relay.close);
+  if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice, relay.said());
   check(join(fetched, name), kind);
   mkdirSync(dependencies, { recursive: true });
   writeWhole(join(fetched, name, "key"), key);
@@ -154,13 +168,14 @@ function mountPoint(path: string, name: string, isNeeded: boolean): void {
 
 type Ended = UnitEnd & { readonly output: string };
 
-function reasonOf({ result, status, output }: Ended, { seconds }: BuilderSettings["limits"], advice: string): Setback {
+function reasonOf(ended: Ended, { seconds }: BuilderSettings["limits"], advice: string, ofRelay: string): Setback {
+  const { result, status, output } = ended;
   const said = printable(output.trim().split("\n").at(-1) ?? "", 1_000);
   switch (result === "exit-code" ? Number(status) : result) {
     case exits.fault:
       return rejected(`${said} ${advice}`.trim());
     case exits.unavailable:
-      return failed(said);
+      return failed(`${said} ${ofRelay}`.trim());
     case "oom-kill":
       return failed("the fetch of dependencies reached its memory limit. Raise hooks[].site.limits.memoryMiB.");
     case "timeout":

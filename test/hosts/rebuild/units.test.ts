@@ -170,10 +170,9 @@ describe("Hugo's unit", () => {
   });
 });
 
-test("the fetcher's unit sees these files, reaches no private address, and root reports its end; more without a line", async () => {
-  const names = ["/etc/hosts", "/etc/nsswitch.conf", "/etc/passwd", "/etc/resolv.conf", "/etc/ssl/certs"];
-  const own = [...names, "/etc/ssl/openssl.cnf", "/fetched", "/result", "/wanted"];
-  const program = [paths.fetcher, `${paths.builderSettings}/docs.json`];
+test("the fetcher's unit sees these files and no network, and root reports its end; more without a line", async () => {
+  const own = ["/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/fetched", "/result", "/wanted"];
+  const program = [paths.fetcher, paths.relay, `${paths.builderSettings}/docs.json`];
   const reach = `perl -MIO::Socket::INET -e 'print IO::Socket::INET->new("${internal.metadata}:443") ? 1 : $@'`;
   await host.writeFile("/usr/lib/look", `#!/bin/sh\n${walk(own)}\n${reach}\n`, "0755");
   const seen = (lines = "") =>
@@ -183,11 +182,15 @@ test("the fetcher's unit sees these files, reaches no private address, and root 
   await withoutBuilds("docs", async () => {
     const work = `${placesOf("docs").site}/work`;
     await host.inside(`cd ${work} && mkdir -p wanted && install -d -m 0777 fetched`);
-    const refused = "IO::Socket::INET: connect: Connection refused";
-    expect((await seen()).trim().split("\n").sort()).toEqual([...system, ...own, ...program, refused].sort());
+    const none = "IO::Socket::INET: Address family not supported by protocol";
+    expect((await seen()).trim().split("\n").sort()).toEqual([...system, ...own, ...program, none].sort());
     expect(await served(`${runFolders("docs").result}/fetcher`)).toMatch(/^[0-9a-f]{32} success exited 0$/m);
     expect(await seen("RootDirectory=\nTemporaryFileSystem=")).toContain("/usr/local/etc/secret");
-    await host.inside(`rm -rf ${work}/wanted ${work}/fetched`);
+    const network = "PrivateNetwork=no\nRestrictAddressFamilies=\nIPAddressDeny=";
+    expect(await seen(network)).toMatch(/Connection refused$/);
+    await host.inside("nft delete table inet pushgate_egress");
+    expect(await seen(network)).toMatch(/^1$/m);
+    await host.inside(`systemctl restart ${units.egress}; rm -rf ${work}/wanted ${work}/fetched`);
   });
 });
 

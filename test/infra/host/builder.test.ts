@@ -30,8 +30,8 @@ describe("exposure", () => {
   needs("systemd-analyze");
 
   test.each([
-    // It needs a network.
-    [units.fetcher("docs"), 11],
+    // It needs a socket, modes that let another account remove what it made, and memory that may be written and run.
+    [units.fetcher("docs"), 2],
     // It needs git's network, the spool's group, and modes with which the web server reads what it makes.
     [units.build("docs"), 11],
     // It needs modes that let another account remove what it made, and memory that may be written and run.

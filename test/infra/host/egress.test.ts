@@ -82,6 +82,7 @@ describe("in a namespace", () => {
   const dns = toPorts(servers, 53);
   const internet = [git, git6];
   const open = [...internet, office, office6];
+  const ofDocs = [...toPorts(open, 443, 2222), ...dns];
   const private_ = "s/ ip6? daddr != \\@private.//g";
   /** `change`: in Perl, of the table's text, for what happens without some of its words. */
   type Row = [account: string, change: string, how: string, reaches: readonly string[]];
@@ -98,23 +99,21 @@ describe("in a namespace", () => {
     [
       "the ranges of one site are open to no other site, and would be if both had one chain",
       [
-        ["build-docs", "", tcp, [...toPorts(open, 2222), ...dns]],
-        ["build-site", "s/jump pushgate-build-site/jump pushgate-build-docs/", tcp, [...toPorts(open, 2222), ...dns]],
+        ["build-docs", "", tcp, ofDocs],
+        ["build-site", "s/jump pushgate-build-site/jump pushgate-build-docs/", tcp, ofDocs],
       ],
     ],
     [
       "the builder does not reach the host itself, in an opened range or at its public address, and would without the rule",
       [
-        ["build-docs", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...open, ...itself], 2222), ...dns]],
+        ["build-docs", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...open, ...itself], 443, 2222), ...dns]],
         ["build-site", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...internet, own, own6], 443), ...dns]],
       ],
     ],
     [
-      "reporter and fetcher reach name server and their ports, and the host's cloud without the private ranges",
+      "the reporter reaches name server and its ports, and the host's cloud without the private ranges; the fetcher nothing",
       [
-        ["fetcher-site", "", tcp, [...toPorts(internet, 443), ...dns]],
-        ["fetcher-docs", "", tcp, [...toPorts(open, 443), ...dns]],
-        ["fetcher-site", private_, tcp, [...toPorts(all, 443), ...dns]],
+        ["fetcher-docs", "", tcp, []],
         ["report-docs", "", tcp, [...toPorts(open, 443), ...dns]],
         ["report-docs", private_, tcp, [...toPorts(all, 443), ...dns]],
       ],
@@ -177,7 +176,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
     const { stdout, stderr } = inNamespace(`${script} --print`, root.at("bin"));
     const admitted = stdout.match(/ip6? daddr \{[^}]*\}(?= udp dport)/g);
     // Once for each account that reaches something.
-    expect(admitted).toEqual(Array(6).fill(lines).flat());
+    expect(admitted).toEqual(Array(4).fill(lines).flat());
     expect(stderr.split("\n").filter(Boolean)).toEqual(says);
   });
 
@@ -209,8 +208,7 @@ describe("the configuration", () => {
   const https = "https://git.example.net:3000/example/site.git";
   const status = { setsStatus: true } as const;
   test.each<[what: string, account: string, hook: Hook, ports: string | undefined]>([
-    ["https for submodules beside SSH", "build-docs", changed(docs, {}, { submodules: true }), "443, 2222"],
-    ["SSH alone without submodules", "build-docs", docs, "2222"],
+    ["https for themes and registries beside SSH", "build-docs", docs, "443, 2222"],
     ["a generator that may read addresses", "generator-docs", docs, "443"],
     ["a generator that may read none", "generator-site", site, ""],
     ["no reporter without a report", "report-site", changed(site, { repository: https }), undefined],

@@ -1,13 +1,10 @@
 /** What the fetcher takes from a proxy of modules, and what it rejects: each row without its protection, too. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bundling } from "../../../infra/host/programs/programs.ts";
 import type { Bring } from "../../../service/fetcher/fault.ts";
 import { modules, orderOf } from "../../../service/fetcher/modules.ts";
+import { moduleWithout } from "../module-without.ts";
 import { folder, onFolder } from "../own-folder.ts";
 import { type Entry, moduleOf, startProxy } from "./module-proxy.ts";
 
@@ -33,21 +30,9 @@ function fetched(mod: string, sum: string, { seconds = 30 } = {}, by = modules) 
   return by(at("wanted"), at("fetched"), { limits: { releaseBytes: MiB, seconds }, fetcher }, () => --left > 0);
 }
 
-const bundle = build({
-  ...bundling,
-  entryPoints: [fileURLToPath(new URL("../../../service/fetcher/modules.ts", import.meta.url))],
-  write: false,
-}).then(({ outputFiles }) => outputFiles[0]!.text);
-
 async function without(removed: readonly Part[]): Promise<Bring> {
-  let text = await bundle;
-  for (const [words, instead] of removed.map((name) => parts[name])) {
-    if (!text.includes(words)) throw new Error(`the bundle has no longer: ${words}`);
-    text = text.replace(words, instead);
-  }
-  const file = at(`without-${removed.join()}.cjs`);
-  writeFileSync(file, text);
-  return createRequire(import.meta.url)(file).modules;
+  const changes = removed.map((name) => parts[name]);
+  return (await moduleWithout<{ modules: Bring }>("fetcher/modules.ts", folder, changes)).modules;
 }
 
 test("the latest version that any go.mod names is unpacked, and an archive that go.sum lacks is not requested", async () => {

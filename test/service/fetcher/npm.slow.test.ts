@@ -3,7 +3,8 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { openRelay } from "../../../service/builder/build/relay.ts";
 import { remove } from "../../../service/builder/files.ts";
 import { packages } from "../../../service/fetcher/npm.ts";
 import { startHttpsServer } from "../../fakes/https-server.ts";
@@ -72,6 +73,21 @@ test("a package has its files and the link to its program, none of its scripts r
   const without = `#!/bin/sh\nfor one; do shift; [ "$one" = --ignore-scripts ] || set -- "$@" "$one"; done\nexec ${node}/bin/node "$@"\n`;
   writeFileSync(join(release, "bin/node"), without, { mode: 0o755 });
   expect(readdirSync(await fetch(entries, release))).toEqual(["node_modules", "ran"]);
+});
+
+test("npm reaches its registry by the relay that Node loads first, and no host by one that admits none", async () => {
+  const preload = readFileSync(new URL("../../../infra/host/builder/relay.cjs", import.meta.url), "utf8");
+  const socket = join(folder, "relay");
+  writeFileSync(join(folder, "relay.cjs"), preload.replace("/wanted/relay", socket));
+  vi.stubEnv("NODE_OPTIONS", `--require=${join(folder, "relay.cjs")}`);
+  onTestFinished(() => void vi.stubEnv("NODE_OPTIONS", ""));
+  const many = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`p${i}`, publish(`p${i}`)]));
+  const by = async (...hosts: string[]) => {
+    const relay = await openRelay(socket, new Set(hosts));
+    await fetch(many).finally(relay.close);
+  };
+  await by(new URL(registry.origin).host);
+  await expect(by()).rejects.toMatchObject({ kind: "unavailable" });
 });
 
 test("a lock file without packages brings an empty folder, and npm unpacks no link of an archive", async () => {

@@ -1,9 +1,10 @@
 /** When the builder has something fetched, and what it takes of it. A fake of the fetcher's unit writes what a row says. */
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { provideDependencies } from "../../../../service/builder/build/dependencies.ts";
+import { kinds, provideDependencies } from "../../../../service/builder/build/dependencies.ts";
 import { remove } from "../../../../service/builder/files.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { onPlaces, places } from "../scene.ts";
@@ -14,7 +15,7 @@ const id = "0123456789abcdef".repeat(2);
 let fetches: string[];
 let server: Server;
 /** What the unit does, and how it ends. */
-let unit: () => void;
+let unit: () => unknown;
 let said: string;
 let end: string;
 const site = {
@@ -27,18 +28,20 @@ beforeEach(async () => {
   fetches = [];
   [said, end] = ["", "success exited 0"];
   unit = () => writeFileSync(at("fetched/modules/_vendor/modules.txt"), `brought ${fetches.length}`);
-  server = createServer((connection) => {
+  server = createServer(async (connection) => {
     const [kind] = readdirSync(at("wanted"));
     fetches.push(readFileSync(at("wanted", kind!, kind === "modules" ? "go.sum" : "package-lock.json"), "utf8"));
     for (const place of ["modules/_vendor", "packages/node_modules"])
       mkdirSync(at("fetched", place), { recursive: true });
-    unit();
+    await unit();
     writeFileSync(at("result"), `${id} ${end}\n`);
     connection.end(`pushgate-generator build=${id}\n${said}`);
   });
   await new Promise<void>((resolve) => server.listen(at("socket"), resolve));
 });
 afterEach(() => server.close());
+
+const registries = { go: "https://127.0.0.1:1/go", npm: "https://127.0.0.1:1" };
 
 /** A build of these files in the site's folder. */
 function provided(files: Readonly<Record<string, string>> = site, folder = "docs", node = ""): Promise<void> {
@@ -47,7 +50,7 @@ function provided(files: Readonly<Record<string, string>> = site, folder = "docs
     writeFileSync(join(places.clone, folder, path), text);
   }
   const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30 };
-  const fetcher = { socket: at("socket"), result: at("result"), registries: {}, node: node || undefined };
+  const fetcher = { socket: at("socket"), result: at("result"), registries, node: node || undefined };
   const settings = { folder, fetcher, generator: { socket: at("none"), result: "" }, limits };
   const paths = Object.keys(files).map((path) => `${folder}/${path}`);
   return provideDependencies(settings as unknown as BuilderSettings, places, [...paths, "go.mod", "README.md"]);
@@ -71,6 +74,18 @@ test("modules are fetched when go.mod or go.sum changes and no other file, and l
   await provided({ ...site, "_vendor/modules.txt": "# of the repository\n" });
   expect(readFileSync(join(places.clone, "docs/_vendor/modules.txt"), "utf8")).toMatch(/^# of/);
   expect(fetches).toHaveLength(2);
+});
+
+const lock = `{ "resolved": "https://a.example/a.tgz", "x": "https://b.example/", "resolved" : "https://c.example:1/c.tgz" }`;
+test("a fetch reaches the hosts of its registries, and of a lock file; a reason names one that is not reached", async () => {
+  const [modules, packages] = Object.values(kinds).map(({ asks }) => asks(registries, lock));
+  expect(modules).toEqual([registries.go, "https://sum.golang.org", "https://storage.googleapis.com"]);
+  expect(packages).toEqual([registries.npm, "https://a.example"]);
+  [end, said] = ["exit-code exited 69", "no answer.\n"];
+  for (const why of ["127.0.0.1:1 is not reached: connect ECONNREFUSED", "x.example:443 is no host that"]) {
+    unit = () => once(connect(at("wanted/relay")).end(why.replace(/ .*/, "\n")), "close");
+    await expect(provided()).rejects.toThrow(`no answer. ${why}`);
+  }
 });
 
 const advice = "Run hugo mod tidy, and commit go.mod and go.sum; or run hugo mod vendor, and commit _vendor.";
