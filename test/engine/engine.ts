@@ -171,7 +171,7 @@ function readEvents(file: string): Pick<Run, "steps" | "diagnostics"> {
 
 /** The program's own warnings that begin with no host's name, and the provider's of a setting that the API cannot delete. */
 const usual =
-  /^(the (client|origin) certificate |the zone |Cloudflare sends from |GitHub's ranges were not compared|Bot Fight Mode stays off)|cannot be destroyed/;
+  /^(the (client|origin) certificate |the zone |Cloudflare sends from |(GitHub|Bitbucket)'s ranges were not compared|Bot Fight Mode stays off)|cannot be destroyed/;
 
 /** Throws if a run that succeeded shows an error, or a warning that is none of the program's: its display is then red. */
 function quiet(run: Run, hosts: readonly { readonly name: string }[]): Run {
