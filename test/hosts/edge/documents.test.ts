@@ -434,6 +434,21 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
   ],
+  "A git host sends from new addresses": [
+    [
+      "npx pushgate networks",
+      // No owner of ranges is reached from here.
+      async (line) => {
+        const { code, text } = await operator.terminal.run(line);
+        expect([code, text]).toEqual([
+          1,
+          expect.stringMatching(/Bitbucket's ranges were not compared: .* cannot be read/),
+        ]);
+        expect((await operator.terminal.run("git diff --quiet infra test")).code).toBe(0);
+      },
+    ],
+    ["npx pulumi up", withTheNext],
+  ],
   "Upgrade pushgate": [
     [
       "git pull --rebase && npm ci",
