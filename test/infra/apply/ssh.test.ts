@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { sshLine, sshTo, unreachable } from "../../../infra/apply/ssh.ts";
 import { sshFault } from "../../../infra/config/forms.ts";
-import { Root } from "../host/namespace.ts";
+import { missing, Root } from "../host/namespace.ts";
 
 const host = { name: "web1", ssh: "deploy@web1.example.org" };
 
@@ -32,7 +32,8 @@ test.each([
   );
 });
 
-test("a host gets nothing of this computer, whatever ~/.ssh/config says, and would without the options", () => {
+test("a host gets nothing of this computer, whatever ~/.ssh/config says, and would without the options", ({ skip }) => {
+  skip(missing("ssh") !== undefined, missing("ssh"));
   const root = new Root();
   const forwards = ["LocalForward 8 a:1", "RemoteForward 9 b:1", "DynamicForward 7", "Tunnel yes", "RequestTTY force"];
   const more = ["ForwardAgent", "ForwardX11", "GSSAPIDelegateCredentials", "PermitLocalCommand"].map(

@@ -10,6 +10,7 @@ import { beforeEach } from "vitest";
 
 const packageOf = {
   bwrap: "bubblewrap",
+  curl: "curl",
   dash: "dash",
   git: "git",
   "git-lfs": "git-lfs",
@@ -19,6 +20,7 @@ const packageOf = {
   nginx: "nginx",
   openssl: "openssl",
   perl: "perl-base",
+  ssh: "openssh-client",
   shellcheck: "shellcheck",
   "systemd-analyze": "systemd",
   unshare: "util-linux",
@@ -29,7 +31,9 @@ const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 export const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /** Why a test that needs these tools cannot run here, with the fix; undefined if it can. */
-export function missing(...tools: readonly Tool[]): string | undefined {
+export function missing(...named: readonly Tool[]): string | undefined {
+  // `inNamespace` begins with it.
+  const tools: readonly Tool[] = named.includes("unshare") ? [...named, "ip"] : named;
   const folders = env.PATH.split(delimiter);
   const absent = tools.filter((tool) => !folders.some((folder) => existsSync(join(folder, tool))));
   if (absent.length > 0)

@@ -14,7 +14,7 @@ import { missingTools, toolsLayer } from "../../../infra/host/tools/tools.ts";
 import { exampleHost, rebuilt, release } from "../../fixtures.ts";
 import { needs, Root } from "./namespace.ts";
 
-needs("unshare");
+needs("unshare", "curl");
 
 type Entry = { name: string; text?: string; mode?: number; type?: "0" | "1" | "2" | "3" | "6"; link?: string };
 
