@@ -5,7 +5,7 @@ import { local, networks } from "../networks.ts";
 import { isOutside, otherGitHost } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
-import { isOlder } from "./tools.ts";
+import { isOlder, type Release, releasesOf } from "./tools.ts";
 
 type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & {
   readonly key: string;
@@ -30,7 +30,7 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
     ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
     ...servedFolderFaults(one, sites),
     ...variableFaults(one),
-    ...toolFaults(one),
+    ...toolFaults(one, sites.slice(0, i)),
     ...knownHostsFaults(one),
     ...one.site.egress.flatMap((range, j) => egressFaults(range, `${one.key}.egress[${j}]`)),
   ]);
@@ -74,19 +74,28 @@ const variableFaults = ({ key, site: { hugo } }: Keyed): Fault[] =>
     }),
   );
 
-function toolFaults({ key, name, site: { npm, hugo, tools } }: Keyed): Fault[] {
-  const { version = hugo.minimum } = tools.hugo ?? {};
-  return [
-    ...faultsOf(`${key}.npm`, {
-      [`is true, and ${key}.tools.node is missing, which has npm. Run npx pushgate tools ${name} node=<release>.`]:
-        npm && tools.node === undefined,
-    }),
-    ...faultsOf(`${key}.tools.hugo`, {
-      [`is ${version}, older than ${key}.hugo.minimum, ${hugo.minimum}. Use a later release, or lower the minimum.`]:
-        isOlder(version, hugo.minimum),
-    }),
-  ];
+function toolFaults({ key, name, site }: Keyed, before: readonly Keyed[]): Fault[] {
+  const { minimum } = site.hugo;
+  const npm = faultsOf(`${key}.npm`, {
+    [`is true, and ${key}.tools.node is missing, which has npm. Run npx pushgate tools ${name} node=<release>.`]:
+      site.npm && site.tools.node === undefined,
+  });
+  const each = releasesOf(site).flatMap(({ tool, release, id }) => {
+    const { version } = release;
+    const others = before.filter((other) =>
+      releasesOf(other.site).some((one) => one.id === id && differ(one.release, release)),
+    );
+    return faultsOf(`${key}.tools.${tool}`, {
+      [`is ${version}, older than ${key}.hugo.minimum, ${minimum}. Use a later release, or lower the minimum.`]:
+        tool === "hugo" && isOlder(version, minimum),
+      [`is ${version}, as in ${others[0]?.key}, with other digests. Correct those that the release's page does not have.`]:
+        others.length > 0,
+    });
+  });
+  return [...npm, ...each];
 }
+
+const differ = (a: Release, b: Release): boolean => a.amd64 !== b.amd64 || a.arm64 !== b.arm64;
 
 /** Two sites may read one content folder; everything else of them is separate. */
 function sharedFaults({ key, site }: Keyed, before: Keyed): Fault[] {

@@ -101,15 +101,23 @@ const buildLimits = object({
   pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });
 
-/** Without user and password, as rendered files are public, and without an address, which no certificate names. */
-function isUrl(url: string): boolean {
-  const [, name = ""] = /^https:\/\/([a-z0-9.-]+)(?::\d{1,5})?(?:\/[A-Za-z0-9._~/?&=+,@-]*)?$/.exec(url) ?? [];
-  return dnsPattern.test(name) && URL.canParse(url);
-}
-const url = (example: string, description: string) =>
-  checked(isUrl, `an https:// URL with a DNS name in lower case, such as ${example}`, description);
+const registry = (usual: string, description: string) =>
+  v.optional(
+    checked(
+      (url) => isMirror(`${url}/`),
+      `an https:// URL with a DNS name in lower case, such as ${usual}`,
+      description,
+    ),
+    usual,
+  );
 
-const [goProxy, npmjs] = ["https://proxy.golang.org", "https://registry.npmjs.org"] as const;
+const isMirror = (url: string): boolean => /^[^?&=]*$/.test(url) && isNotifyUrl(url);
+
+/** Without user and password, as rendered files are public, and without an address, which no certificate names. */
+const isNotifyUrl = (url: string): boolean => {
+  const [, name = ""] = /^https:\/\/([a-z0-9.-]+)(?::\d{1,5})?\/[A-Za-z0-9._~/?&=+,@-]*$/.exec(url) ?? [];
+  return dnsPattern.test(name) && URL.canParse(url);
+};
 
 export const site = object({
   webRoot: absolutePath(
@@ -165,16 +173,17 @@ export const site = object({
     false,
   ),
   mirror: v.exactOptional(
-    url(
-      "https://mirror.example.org/tools",
+    checked(
+      isMirror,
+      "an https:// URL with a DNS name in lower case and a path, such as https://mirror.example.org/tools",
       "Folder from which hosts download the archives of `tools`, by their names, instead of each project's page.",
     ),
   ),
   registries: v.optional(
     described(
       object({
-        go: v.optional(url(goProxy, "Proxy of Hugo modules."), goProxy),
-        npm: v.optional(url(npmjs, "Registry of npm, for what a lock file has from that address."), npmjs),
+        go: registry("https://proxy.golang.org", "Proxy of Hugo modules."),
+        npm: registry("https://registry.npmjs.org", "Registry of npm, for what a lock file has from that address."),
       }),
       "Where hosts fetch what a site's `go.mod` or `package-lock.json` names, each archive with its digest.",
     ),
@@ -197,8 +206,9 @@ export const site = object({
     "Minutes between two fetches that no push triggered, and between two attempts of a site that keeps failing.",
   ),
   notify: v.exactOptional(
-    url(
-      "https://chat.example.org/hooks/builds",
+    checked(
+      isNotifyUrl,
+      "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/builds",
       "URL that gets a signed POST when builds begin to fail, and when they succeed again.",
     ),
   ),

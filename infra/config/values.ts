@@ -1,6 +1,5 @@
 /** The kinds of values that schema.ts makes keys of; `form` completes "Use …" in a fault. */
 import * as v from "valibot";
-import { tried } from "../../service/tried.ts";
 import { rangeFault } from "./cidr.ts";
 
 export const text = (pattern: RegExp, form: string, description = "") =>
@@ -55,12 +54,19 @@ const segment = (more = "") => `(?!-|\\.\\.?(/|$))[${more}A-Za-z0-9._@+=,-]+`;
 const characters = (more = "") =>
   `letters from A to Z, digits and ${[..."._@+=,", ...more].join(" ")} - (not first in a name)`;
 
-const path = (kind: string, form: string, example: string, description: string, more = "") =>
-  text(new RegExp(form), `${kind} path without "..", of ${characters(more)}, such as ${example}`, description);
 export const absolutePath = (example: string, description: string) =>
-  path("an absolute", `^(/${segment()})+$`, example, description);
+  text(
+    new RegExp(`^(/${segment()})+$`),
+    `an absolute path without "..", of ${characters()}, such as ${example}`,
+    description,
+  );
+
 export const relativePath = (example: string, description = "", more = "") =>
-  path("a relative", `^${segment(more)}(/${segment(more)})*/?$`, example, description, more);
+  text(
+    new RegExp(`^${segment(more)}(/${segment(more)})*/?$`),
+    `a relative path without "..", of ${characters(more)}, such as ${example}`,
+    description,
+  );
 
 /** `faultOf`: what is wrong with a text; where it says what to use instead, it ends with a full stop. */
 export const judged = (faultOf: (text: string) => string | undefined, form: string, description = "") =>
@@ -76,9 +82,15 @@ export const judged = (faultOf: (text: string) => string | undefined, form: stri
 export const range = judged(rangeFault, "an address, or a range in CIDR notation that starts with its first address");
 
 /** Go's syntax, as far as JavaScript knows it: flags before it and named groups are Go's own. */
-const isRegularExpression = (pattern: string): boolean =>
-  !/^$|[\u0000-\u001f\u007f]/.test(pattern) &&
-  tried(() => new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"))) !== undefined;
+function isRegularExpression(pattern: string): boolean {
+  if (/^$|[\u0000-\u001f\u007f]/.test(pattern)) return false;
+  try {
+    new RegExp(pattern.replace(/\(\?[imsU-]+\)/g, "").replaceAll("(?P<", "(?<"));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 export const pattern = checked(isRegularExpression, "a regular expression, in Go's syntax");
 export const extension = text(/^[a-z0-9]{1,10}$/, "an extension without its dot, such as css");

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { networks } from "../../../infra/networks.ts";
-import { secrets, stackConfig } from "../../fixtures.ts";
+import { release, secrets, stackConfig } from "../../fixtures.ts";
 
 type Overrides = Readonly<Record<string, unknown>>;
 const host = { name: "web1", ssh: "root@web1.example.org", address: "203.0.113.10", hostname: "hooks.example.org" };
@@ -309,6 +309,11 @@ test.each<[key: string, other: string, Overrides]>([
   ["hooks[1].site.content", "hooks[0].site.webRoot", ofTwo({ content: "/var/www/site/docs" })],
   ["hooks[1].site.content", "inside webRoot", ofTwo({ content: "/var/www/docs" })],
   ["hooks[1].site.folders.a", "hooks[0].site.webRoot", ofTwo({ folders: { a: "/var/www/site/a" } })],
+  [
+    "hooks[1].site.tools.sass",
+    "in hooks[0].site, with other digests",
+    ofTwo({ tools: { sass: { ...release("1.2.3"), amd64: "c".repeat(64) } } }, { tools: { sass: release("1.2.3") } }),
+  ],
   ["hooks[1].site.writers", "a group of your own", ofTwo({ writers: "pushgate-nginx" })],
   ["secrets.site.previous", "current", withSecrets({ current: x(32), previous: x(32) })],
   [

@@ -160,7 +160,12 @@ test.each<[says: string, object]>([
     `tools.node.amd64 is "${amd64}`,
     { tools: { node: { ...release("22.20.0"), amd64 } } },
   ]),
-  ["mirror is", { mirror: "http://mirror.example.org/" }],
+  ...[
+    "http://mirror.example.org/",
+    "https://192.0.2.1/",
+    "https://u:p@mirror.example.org/",
+    "https://m.example.org/?",
+  ].map((mirror): [string, object] => ["mirror is", { mirror }]),
 ])("hooks[0].site.%s", (says, change) => {
   expect(faultsOf(withSite(change))).toEqual(begins(`hooks[0].site.${says}`));
 });
@@ -276,6 +281,7 @@ describe("reports", () => {
 
   test.each([
     "http://chat.example.org/x",
+    "https://chat.example.org",
     "https://u:p@chat.example.org/x",
     "https://10.0.0.5/x",
     "https://[fd00::1]/x",
