@@ -24,6 +24,8 @@ const causes: Readonly<Record<string, RegExp>> = {
     /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
   "the site needs Dart Sass. Run npx pushgate tools <hook> sass=<release>, then npx pulumi up.":
     /TOCSS-DART: failed to transform [^\n]*(?:system \$PATH|install Dart Sass)/,
+  "the site needs the extended edition of Hugo. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.":
+    /TOCSS: failed to transform [^\n]*not available in your current Hugo version/,
   "the build does not find $1. Install it in /usr/local/bin.":
     /(?:binary with name|exec:) "([^"\n]+)"(?:: executable file)? not found/,
   "the build does not reach $1. It reaches port 443 of public addresses that hooks[].site.hugo.http allows, and no other.":

@@ -60,6 +60,7 @@ test.each([
   // As 0.111, and then as 0.131 to 0.168 say it.
   [`TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`, "the site needs Dart Sass. Run"],
   [`TOCSS-DART: ${sass}You need to install Dart Sass, see x: ${notHere}`, "the site needs Dart Sass. Run npx"],
+  [`TOCSS: ${sass}Check your Hugo installation; x: ${notHere}`, "the site needs the extended edition of Hugo. Run npx"],
   [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the site needs postcss-cli of npm. Set"],
   [`POSTCSS: x. See x: ${binary} using npx`, "the site needs postcss of npm. Set hooks[]"],
   ["TOCSS: a.scss:1: File to import not found or unreadable: ../b/c.", "the build does not find ../b/c, which is"],
