@@ -1,6 +1,7 @@
 /** The address ranges that their owners publish, beside those of networks.ts. GitLab has a page for people alone. */
 import { overlapCidr, parseCidr } from "cidr-tools";
 import { exchange } from "../../service/exchange.ts";
+import { tried } from "../../service/tried.ts";
 import { isV4, networks } from "../networks.ts";
 import { UserError } from "../user-error.ts";
 import { rangeFault, tidy } from "./cidr.ts";
@@ -46,10 +47,7 @@ export async function readPublished(owner: Owner, seconds: number): Promise<read
   const asked = exchange({ url: source, headers: { accept: "application/json" } }, { seconds, bytes: 8 << 20 });
   const { status, text } = await asked.catch(({ message }: Error) => reject(`cannot be read: ${message}`));
   if (status !== 200) reject(`has the status ${status}`);
-  let found: unknown;
-  try {
-    found = readers[owner](JSON.parse(text));
-  } catch {}
+  const found: unknown = tried(() => readers[owner](JSON.parse(text)));
   if (!Array.isArray(found)) return reject("has no list where it has been");
   const wrong = found.filter(strange);
   if (wrong.length > 0) reject(`names ${JSON.stringify(wrong[0])}, which is no range of public addresses`);
@@ -59,13 +57,19 @@ export async function readPublished(owner: Owner, seconds: number): Promise<read
   return published;
 }
 
+/** Ranges that the owner publishes and networks.ts lacks, and the reverse. */
+export function compared(owner: Owner, published: readonly string[]) {
+  const committed: readonly string[] = networks[owner].cidrs;
+  return {
+    missing: published.filter((cidr) => !committed.includes(cidr)),
+    gone: committed.filter((cidr) => !published.includes(cidr)),
+  };
+}
+
 /** A text for ranges that the hosts do not admit, and one for those that they admit in vain. */
 export function differences(owner: Owner, published: readonly string[]): { missing?: string; gone?: string } {
-  const { source, cidrs } = networks[owner];
-  const lacking = (these: readonly string[], those: readonly string[]) =>
-    these.filter((cidr) => !those.includes(cidr)).join(", ");
-  const [missing, gone] = [lacking(published, cidrs), lacking(cidrs, published)];
-  const next = `(${source}). Run npx pushgate networks, then npx pulumi up.`;
+  const [missing, gone] = Object.values(compared(owner, published)).map((cidrs) => cidrs.join(", "));
+  const next = `(${networks[owner].source}). Run npx pushgate networks, then npx pulumi up.`;
   return {
     ...(missing && {
       missing: `${ownerNames[owner]} sends from ${missing}, too, which the hosts do not admit ${next}`,

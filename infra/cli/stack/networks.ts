@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { type Owner, ownerNames, owners, readPublished } from "../../config/published.ts";
+import { compared, type Owner, ownerNames, owners, readPublished } from "../../config/published.ts";
 import { networks as committed, v4, v6 } from "../../networks.ts";
 import { UserError } from "../../user-error.ts";
 import { all, command } from "../command.ts";
@@ -24,15 +24,6 @@ export function written(text: string, owner: Owner, cidrs: readonly string[], da
   return text.replace(row, (_, before, between, after) => `${before}${day}${between}${lines(cidrs)}${after}`);
 }
 
-/** A line for each range that comes or goes. */
-const changes = (owner: Owner, cidrs: readonly string[]): string[] => {
-  const former: readonly string[] = committed[owner].cidrs;
-  return [
-    ...cidrs.filter((cidr) => !former.includes(cidr)).map((cidr) => `+ ${cidr}`),
-    ...former.filter((cidr) => !cidrs.includes(cidr)).map((cidr) => `- ${cidr}`),
-  ];
-};
-
 export const networks = command({
   examples: [["networks", "reads what Cloudflare, GitHub and Bitbucket publish, and changes infra/networks.ts"]],
 }).action(async () => {
@@ -43,7 +34,8 @@ export const networks = command({
     published.reduce((text, [owner, cidrs]) => written(text, owner, cidrs, day), readFileSync(file, "utf8")),
   );
   for (const [owner, cidrs] of published) {
-    const changed = changes(owner, cidrs);
+    const { missing, gone } = compared(owner, cidrs);
+    const changed = [...missing.map((cidr) => `+ ${cidr}`), ...gone.map((cidr) => `- ${cidr}`)];
     console.log([`${ownerNames[owner]}: ${changed.length > 0 ? "" : "as committed"}`.trim(), ...changed].join("\n  "));
   }
   const { source, confirmed } = committed.gitlabHooks;
