@@ -12,6 +12,7 @@ const commands = [
   ["stack", "secret", "rotate the secret that a git host signs with"],
   ["stack", "tools <hook> [release...]", "read what a site needs from its repository, and name releases of programs"],
   ["site", "status", "show each site on each host, what waits for a build, and faults"],
+  ["site", "deploys", "show the last runs of each site, and one with what its build printed"],
   ["site", "logs [log...]", "print the logs of receiver, builder, nginx, guard"],
   ["trace", "trace", "find the layer that rejected a delivery, and the fix"],
   ["site", "build <hook>", "build a site now, without a push, and wait for the result"],

@@ -45,6 +45,8 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     /** When the builder tries again after it was ended in a run. */
     paused: join(work, "paused"),
     reported: join(work, "reported"),
+    /** A file for each of the last runs. */
+    runs: join(work, "runs"),
     /** The commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),
     /** The head for which the clone was made anew. */
@@ -54,7 +56,7 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
 
 export function makePlaces(places: Places): void {
   mkdirSync(places.work, { recursive: true, mode: 0o700 });
-  for (const folder of [places.releases, places.manifests]) mkdirSync(folder, { recursive: true });
+  for (const folder of [places.releases, places.manifests, places.runs]) mkdirSync(folder, { recursive: true });
   makeCache(places);
 }
 

@@ -8,22 +8,24 @@ import { objectIn } from "../../trace/attempts.ts";
 import { UserError } from "../../user-error.ts";
 import { linesIn } from "./logs.ts";
 
-const text = v.pipe(v.string(), v.transform(printable));
-const count = v.pipe(v.number(), v.integer(), v.minValue(0));
+export const text = v.pipe(v.string(), v.transform(printable));
+export const count = v.pipe(v.number(), v.integer(), v.minValue(0));
 const commit = v.nullable(text);
 
 /** As the builder names them: it becomes part of a script. */
 const releaseId = v.pipe(v.string(), v.regex(/^\d{6}-[0-9a-z]+$/));
+
+export const lastShape = v.object({
+  ...{ result: text, reason: text, commit, at: text, trigger: v.array(text), warnings: v.array(text) },
+  milliseconds: v.record(v.string(), v.number()),
+});
 
 const statusShape = v.object({
   hook: text,
   deployed: v.nullable(v.object({ release: text, commit, at: text, warnings: v.optional(v.array(text), []) })),
   head: commit,
   held: v.optional(text),
-  last: v.object({
-    ...{ result: text, reason: text, commit, at: text, trigger: v.array(text), warnings: v.array(text) },
-    milliseconds: v.record(v.string(), v.number()),
-  }),
+  last: lastShape,
   failing: v.optional(v.object({ since: text, attempts: count, next: text })),
   releases: v.array(v.object({ id: releaseId, commit, at: text, pages: count, bytes: count })),
 });
@@ -63,7 +65,7 @@ export async function readHost(host: Target, hooks: readonly Hook[]): Promise<Re
   return parseReport(host.name, await runOnHost(host, reportScript(hooks), 30), hooks);
 }
 
-const decoded = (base64 = ""): string => printableLines(Buffer.from(base64, "base64").toString("utf8")).trim();
+export const decoded = (base64 = ""): string => printableLines(Buffer.from(base64, "base64").toString("utf8")).trim();
 
 /** From a block of `systemctl show`, in systemd's words: "loaded active running", "enabled"; "-" where it has none. */
 function unitOf(block: string) {

@@ -5,21 +5,29 @@ import { tried } from "../../tried.ts";
 import { eachName, ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, rejected } from "../run/setback.ts";
+import type { Run } from "../run/status.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { statsName } from "./content.ts";
 import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
 import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
 
-/** Builds `files` into an empty `out`. Returns what the unit printed of the folders. Adds to `warnings`. Throws Setback. */
-export async function build(settings: BuilderSettings, places: Places, files: readonly string[], warnings: string[]) {
+/** Builds `files` into an empty `out`. Returns what the unit printed of the folders. Adds to the run's warnings and output. Throws Setback. */
+export async function build(
+  settings: BuilderSettings,
+  places: Places,
+  files: readonly string[],
+  run: Pick<Run, "last" | "output">,
+) {
   const { limits } = settings;
+  const { warnings } = run.last;
   // A former build that still runs keeps writing into the former folder, which is removed.
   setAside(places);
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
   const built = await runUnit(settings, places, "generator");
+  run.output = built.output;
   warnings.push(...warningsOf(built.output));
   rejectPointers(places.clone, files, built.printed, settings);
   const advice = folderAdvice(files, settings.folder);

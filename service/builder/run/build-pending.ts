@@ -7,10 +7,11 @@ import { remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
-import { arrived, park, removeDone, runsOnce, take } from "./markers.ts";
+import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
 import { type Failing, type Pauses, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
+import { aboutOf, endRun, isIdle } from "./runs.ts";
 import { isGood, lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 import { takePause } from "./unit-end.ts";
 
@@ -52,7 +53,7 @@ export async function buildPending(
     else if (!once) failing = stillFailing(failing, pause);
     const turn = turnOf(before, failing);
     if (!once || turn) reportResult(context, run, turn);
-    journal(record(context, run, failing));
+    journal(await record(context, run, failing, batch));
     if (good || once) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(context);
@@ -74,7 +75,8 @@ async function rest(places: Places, milliseconds: number, least: number, left?: 
 const cannotTake = ([reason = "", ...more]: readonly string[]): Run =>
   new Run([]).end({ result: "failed", reason: more.length > 0 ? `${reason} And ${more.length} more.` : reason });
 
-function record({ places, settings: { hook } }: BuildContext, run: Run, failing: Failing | undefined): RunLine {
+async function record(context: BuildContext, run: Run, failing: Failing | undefined, markers: readonly Marker[]) {
+  const { places, settings } = context;
   const { last } = run;
   // On a full disk status.json may need the room of these leftovers. What may have been the fault is made anew.
   if (last.result === "failed" || last.result === "rejected")
@@ -82,13 +84,19 @@ function record({ places, settings: { hook } }: BuildContext, run: Run, failing:
       removeLeftovers(places);
       remove(places.history);
     });
-  try {
-    writeStatus(places, hook, run, failing);
-  } catch (error) {
-    // What was published stays published.
-    last.warnings.push(`status.json could not be written: ${(error as Error).message}`);
-  }
-  return lineOf(places, hook, run, failing);
+  // What was published stays published.
+  const attempt = (what: string, work: () => void): void => {
+    try {
+      work();
+    } catch (error) {
+      last.warnings.push(`${what} could not be written: ${(error as Error).message}`);
+    }
+  };
+  attempt("status.json", () => writeStatus(places, settings.hook, run, failing));
+  const line = lineOf(places, settings.hook, run, failing);
+  if (last.commit !== null && !isIdle(last, markers)) run.about ??= await aboutOf(context, last.commit);
+  attempt("the run's file", () => endRun(places, line, markers, run));
+  return line;
 }
 
 /** What fails is tried again at the next run. */

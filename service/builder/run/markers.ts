@@ -171,8 +171,8 @@ export function removeDone(places: Places, markers: readonly Marker[]): void {
 }
 
 /** For status and journal; root's requests first, as their commands look for them there. */
-export function named(markers: readonly Marker[]): string[] {
+export function named(markers: readonly Marker[], most = mostNamed): string[] {
   const ofRoot = markers.filter(({ file }) => file !== undefined);
-  const names = [...new Set([...ofRoot, ...markers])].slice(0, mostNamed).map(({ name }) => name);
-  return markers.length > mostNamed ? [...names, `${markers.length - mostNamed} more`] : names;
+  const names = [...new Set([...ofRoot, ...markers])].slice(0, most).map(({ name }) => name);
+  return markers.length > most ? [...names, `${markers.length - most} more`] : names;
 }

@@ -1,4 +1,6 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
+
+import { tried } from "../../tried.ts";
 import { build, setAside } from "../build/build.ts";
 import { fromOf, movedFrom, pagesListed } from "../build/content.ts";
 import { provideDependencies } from "../build/dependencies.ts";
@@ -35,6 +37,7 @@ import {
 } from "../source/repository.ts";
 import { type Marker, named } from "./markers.ts";
 import { reportBegin } from "./reports.ts";
+import { aboutOf, beginRun } from "./runs.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
 
@@ -70,6 +73,8 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   last.reason = reason;
   if (commit === null) return;
   reportBegin(context, commit, run);
+  run.about = await aboutOf(context, commit);
+  tried(() => beginRun(places, commit, run)); // its end is a warning of the run
 
   const { links, files } = await run.timed("checkout", async () => {
     const found = await checkOut(context, commit);
@@ -79,7 +84,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   await run.timed("dependencies", () => provideDependencies(settings, places, files));
   if (!published) remove(places.pages); // so that they are listed
-  const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, last.warnings));
+  const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, run));
   await run.timed("publish", async () => {
     const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
     const content = published ? 0 : pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "");

@@ -42,6 +42,10 @@ export const lineOf = (places: Places, hook: string, { last }: Run, failing: Fai
 export class Run {
   readonly last: Last;
   head: string | null = null;
+  /** Of its commit. */
+  about: { readonly subject?: string | undefined; readonly author?: string | undefined } | undefined;
+  /** What its build printed. */
+  output = "";
   /** Of a publish: the releases that stay. */
   stay: readonly string[] | undefined;
   readonly #started = uptime();

@@ -1,11 +1,13 @@
 /** systemd runs this after a builder that was ended in a run: the status has the reason, and the next one pauses. */
 import { printable } from "../../printable.ts";
+import { tried } from "../../tried.ts";
 import { readText, remove, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
 import { arrived, named, pending } from "./markers.ts";
 import { pausesOf, stillFailing } from "./pauses.ts";
 import { reportResult, turnOf } from "./reports.ts";
+import { endRun } from "./runs.ts";
 import { lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
 
 export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEnd): RunLine | undefined {
@@ -18,7 +20,9 @@ export function reportEnd(settings: BuilderSettings, places: Places, end: UnitEn
   reportResult({ settings, places }, run, turnOf(before, failing));
   writeWhole(places.paused, `${failing.next}\n`, 0o600);
   writeStatus(places, hook, run, failing);
-  return lineOf(places, hook, run, failing);
+  const line = lineOf(places, hook, run, failing);
+  tried(() => endRun(places, line, markers, run));
+  return line;
 }
 
 function reasonOf(hook: string, { result, code, status }: UnitEnd): string {

@@ -276,6 +276,8 @@ const steps: Readonly<Record<string, Steps>> = {
   ],
   See: [
     ["npx pushgate status", typedBefore],
+    ["npx pushgate deploys", shows(/site on web1\n +\d+ {2}published /)],
+    ["npx pushgate deploys show <id>", shows(/delivery \S+\n[\s\S]*pages as [\s\S]*Total in \d+/)],
     [
       "npx pushgate logs --follow",
       async (line) => {

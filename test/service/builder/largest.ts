@@ -16,7 +16,7 @@ const texts = {
 } satisfies { [name in keyof Places]?: string };
 /** Of these a site has its own; a place with neither fails. */
 const own =
-  /^(spool|requests|rootRequests|site|current|releases?|status|work|clone|history|out|cache|manifests?|checkedOut|wanted|fetched|dependencies|lfs)$/;
+  /^(spool|requests|rootRequests|site|current|releases?|status|work|clone|history|out|cache|manifests?|checkedOut|wanted|fetched|dependencies|lfs|runs)$/;
 
 export function leaveLargest(places: Places): void {
   for (const name of Object.keys(places) as (keyof Places)[])

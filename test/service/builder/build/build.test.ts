@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { build, removeAsRoot } from "../../../../service/builder/build/build.ts";
+import type { Run } from "../../../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { runWithout } from "../harness.ts";
@@ -121,7 +122,10 @@ describe("the generator's socket", () => {
 
   const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, memoryMiB: 1024 };
   const built = (limit: Partial<typeof limits> = {}, files: string[] = [], warnings: string[] = []) =>
-    build({ generator, limits: { ...limits, ...limit } } as BuilderSettings, places, files, warnings);
+    build({ generator, limits: { ...limits, ...limit } } as BuilderSettings, places, files, {
+      last: { warnings } as Run["last"],
+      output: "",
+    });
   /** Seconds of a build with which the builder waits for one second: the unit has 60 s more to start and to end. */
   const seconds = -59;
 

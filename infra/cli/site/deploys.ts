@@ -1,0 +1,139 @@
+/** The last runs of each site's builder, and one of them with what its build printed (service/builder/run/runs.ts). */
+import * as v from "valibot";
+import { printableLines } from "../../../service/printable.ts";
+import { runOnHost, type Target } from "../../apply/run-on-host.ts";
+import { paths, units } from "../../host/paths.ts";
+import { UserError } from "../../user-error.ts";
+import { all, command, ended, named, type Options, ofStack, siteNamed, targets, valued } from "../command.ts";
+import { age, duration } from "../format.ts";
+import { readStack } from "../stack.ts";
+import { count, decoded, lastShape, text } from "./host-report.ts";
+
+const runShape = v.object({
+  ...{ number: count, ...lastShape.entries, release: v.nullish(text), pages: v.optional(count) },
+  ...{ subject: v.optional(text), author: v.optional(text), failing: v.optional(v.object({ attempts: count })) },
+});
+/** `output`: what its build printed. */
+type Run = v.InferOutput<typeof runShape> & { readonly host: string; readonly hook: string; readonly output?: string };
+
+const folderOf = (hook: string): string => `${paths.sites}/${hook}/work/runs`;
+
+/** Its answer has a line for each site: whether the builder works, and the first line of each run's file. */
+function listScript(hooks: readonly string[]): string {
+  const runs = (
+    hook: string,
+  ) => `find ${folderOf(hook)} -type f -name '[0-9]*.json' 2>/dev/null | sort -r | head -n 50 |
+  xargs -r head -qn 1 | head -c 4000000 | base64 | tr -d '\\n'`;
+  const state = (hook: string) => `systemctl show -p ActiveState ${units.build(hook)} | sed -n 's/^ActiveState=//p'`;
+  return `${hooks.map((hook) => `echo "${hook} $(${state(hook)}) $(${runs(hook)})"`).join("\n")}\necho end\n`;
+}
+
+/** The newest first. */
+async function runsOf(host: Target, hooks: readonly string[]): Promise<Run[]> {
+  const lines = (await runOnHost(host, listScript(hooks), 30)).split("\n");
+  if (lines.pop() !== "end") throw new UserError(`${host.name}: its answer is incomplete. Run the command again.`);
+  return lines.flatMap((line) => {
+    const [hook = "", state = "", runs] = line.split(" ");
+    const ofBuilder = decoded(runs).split("\n").filter(Boolean);
+    return ofBuilder.map((run) => parse(run, { host: host.name, hook }, /^(inactive|failed)$/.test(state)));
+  });
+}
+
+function parse(line: string, of: { host: string; hook: string }, isIdle: boolean): Run {
+  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), runShape), line);
+  if (!checked.success)
+    throw new UserError(`${of.host}: a file in ${folderOf(of.hook)} is not the builder's. Remove it.`);
+  const isCut = checked.output.result === "running" && isIdle;
+  return { ...of, ...checked.output, ...(isCut && { result: "failed", reason: "the build was interrupted" }) };
+}
+
+async function outputOf(host: Target, { hook, number }: Run): Promise<string> {
+  const file = `${folderOf(hook)}/${`${number}.json`.padStart(14, "0")}`;
+  const answer = await runOnHost(host, `tail -n +2 ${file} | head -c 2000000`, 30);
+  const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), v.string()), answer);
+  return checked.success ? printableLines(checked.output).trimEnd() : "";
+}
+
+/** "timer" for the builder's own word. */
+const triggersOf = ({ trigger }: Run): string => trigger.map((name) => (name === "tick" ? "timer" : name)).join(", ");
+
+function linesOf(run: Run, now: string): string[] {
+  const { number, result, reason, commit, at, subject, author, failing, pages, release, warnings, output } = run;
+  const { total, ...phases } = run.milliseconds;
+  const steps = Object.entries(phases).flatMap(([step, took]) => (took > 0 ? [`${step} ${duration(took)}`] : []));
+  const tries = failing === undefined || failing.attempts < 2 ? "" : `, ${failing.attempts} failures in a row`;
+  const took = result === "running" ? "" : ` in ${duration(total ?? 0)}`;
+  const from = commit === null ? [] : [commit.slice(0, 7), subject, author && `by ${author}`];
+  const made = result === "published" || result === "rolled back" ? [`${pages ?? 0} pages as ${release}`] : [];
+  const lines = [from.filter(Boolean).join(" "), triggersOf(run), reason, [...made, ...steps].join(", ")].filter(
+    Boolean,
+  );
+  const more = output === undefined ? [] : [...warnings.map((text) => `warning: ${text}`), ...output.split("\n")];
+  return [
+    `${String(number).padStart(4)}  ${result} ${age(at, now)}${took}${tries}`,
+    ...[...lines, ...more].map((line) => `      ${line}`.trimEnd()),
+  ];
+}
+
+const isFailed = ({ result }: Run): boolean => result === "failed" || result === "rejected";
+
+function isNamed({ number, commit, trigger, release }: Run, word: string): boolean {
+  const isCommit = /^[0-9a-f]{7,64}$/.test(word) && commit?.startsWith(word);
+  return isCommit || [String(number), release].includes(word) || trigger.includes(`delivery ${word}`);
+}
+
+const ofEach = (runs: readonly Run[]) => Map.groupBy(runs, ({ host, hook }) => `${hook} on ${host}`);
+
+/** Of those on the hosts of the options: what `choose` takes, and the faults of hosts that do not answer. */
+async function print(
+  name: string | undefined,
+  options: Options,
+  choose: (runs: readonly Run[], on: readonly Target[]) => Promise<readonly Run[]>,
+): Promise<void> {
+  const { hosts, hooks } = await readStack(ofStack(options));
+  const named = name === undefined ? hooks : [siteNamed(hooks, name)];
+  const sites = named.flatMap(({ name, site }) => (site === undefined ? [] : [name]));
+  const on = targets(hosts, options);
+  const { values, faults } = await ended(on.map((host) => runsOf(host, sites)));
+  const runs = await choose(values.flat(), on);
+  const now = new Date().toISOString();
+  if (options.json) console.log(JSON.stringify(runs, null, 2));
+  else for (const [of, each] of ofEach(runs)) console.log([of, ...each.flatMap((run) => linesOf(run, now))].join("\n"));
+  if (runs.length === 0 && !options.json) console.log("No such run is among the last 50 of each site.");
+  if (faults.length > 0) throw new UserError(faults.join("\n"));
+}
+
+const show = command({
+  takes: ["host", "json"],
+  examples: [["deploys show 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by its delivery, commit, release or number"]],
+})
+  .argument("<run>")
+  .action((word: string, options: Options) =>
+    print(undefined, options, (runs, on) => {
+      const found = runs.filter((run) => isNamed(run, word));
+      if (found.length === 0) process.exitCode = 1;
+      const hostOf = (run: Run) => on.find(({ name }) => name === run.host)!;
+      return all(found.map(async (run) => ({ ...run, output: await outputOf(hostOf(run), run) })));
+    }),
+  );
+
+const mostRuns = valued(/^([1-9]|[1-4]\d|50)$/, "Use a number from 1 to 50.", Number);
+
+export const deploys = command({
+  takes: ["host", "json"],
+  examples: [
+    ["deploys", "the last runs of each site on each host: what started each, its result and reason"],
+    ["deploys site --failed --last 1", "the last one that published nothing, for a reason to correct"],
+    ["deploys show 0123456", "the runs of a commit, with what its build printed"],
+  ],
+})
+  .argument("[hook]")
+  .option("-n, --last <number>", "of each site on each host", mostRuns, 5)
+  .option("--failed", "only runs that failed")
+  .addCommand(named("show <run>", "print a run with what its build printed", show))
+  .action((name: string | undefined, { last, failed, ...options }: Options & { last: number; failed?: boolean }) =>
+    print(name, options, async (runs) => {
+      const wanted = ofEach(runs.filter((run) => !failed || isFailed(run)));
+      return [...wanted.values()].flatMap((of) => of.slice(0, last));
+    }),
+  );

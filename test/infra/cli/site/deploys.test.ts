@@ -1,0 +1,108 @@
+/** `npx pushgate deploys`: files as the builder writes them, also hostile ones, on fake hosts. */
+import { mkdirSync, symlinkSync } from "node:fs";
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { ends, Hosts, hookOf, hostOf, status } from "../hosts.ts";
+
+const hosts = new Hosts();
+afterAll(() => hosts.remove());
+
+const runs = "var/lib/pushgate-sites/site/work/runs";
+const commit = "0123456789".repeat(4);
+const milliseconds = { fetch: 300, decide: 0, checkout: 40, dependencies: 0, build: 1200, publish: 60, total: 1600 };
+const published = {
+  ...{
+    result: "published",
+    reason: "3 pages changed",
+    commit,
+    at: "2026-11-28T10:00:00.000Z",
+    warnings: ["a warning"],
+  },
+  ...{ trigger: ["delivery 72d3162e", "tick"], release: "000012-0123456789ab", pages: 61, milliseconds },
+  ...{ subject: "Add the map", author: "Ada" },
+};
+const failed = {
+  ...{ ...published, result: "failed", reason: "a template is wrong", trigger: ["request of root (build)"] },
+  ...{ commit: "b".repeat(40), failing: { attempts: 3 } },
+};
+
+function write(number: number, run: object, output = "", host = "web1"): void {
+  const text = `${JSON.stringify({ number, hook: "site", ...run })}\n${JSON.stringify(output)}\n`;
+  hosts.write(host, `${runs}/${String(number).padStart(9, "0")}.json`, text);
+}
+
+const building = (sub: string) => ({ "pushgate-build@site.service": `loaded ${sub} success static` });
+
+beforeEach(() => {
+  for (const name of ["web1", "web2"]) hosts.add(name);
+  hosts.configure([hostOf("web1"), hostOf("web2")], [hookOf({ site: { webRoot: "/var/www/site" } })]);
+  write(11, failed, "ERROR \x1b[31mhome.html\ufffd\nsecond line\n");
+  write(12, published, "Start building sites …\n");
+  write(3, published, "", "web2");
+});
+
+test("deploys has the newest run of each site and host first", async () => {
+  const { code, stdout, stderr } = await hosts.run("deploys");
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout.replace(/\d+ \w+ ago/g, "1 h ago")).toBe(`site on web1
+  12  published 1 h ago (2026-11-28T10:00:00Z) in 1.6 s
+      0123456 Add the map by Ada
+      delivery 72d3162e, timer
+      3 pages changed
+      61 pages as 000012-0123456789ab, fetch 300 ms, checkout 40 ms, build 1.2 s, publish 60 ms
+  11  failed 1 h ago (2026-11-28T10:00:00Z) in 1.6 s, 3 failures in a row
+      bbbbbbb Add the map by Ada
+      request of root (build)
+      a template is wrong
+      fetch 300 ms, checkout 40 ms, build 1.2 s, publish 60 ms
+site on web2
+   3  published 1 h ago (2026-11-28T10:00:00Z) in 1.6 s
+      0123456 Add the map by Ada
+      delivery 72d3162e, timer
+      3 pages changed
+      61 pages as 000012-0123456789ab, fetch 300 ms, checkout 40 ms, build 1.2 s, publish 60 ms
+`);
+});
+
+test.each([
+  ["--failed", [11]],
+  ["--last 1", [12, 3]],
+  ["site --last 1 --host web1", [12]],
+  ["show 0123456 --host web1", [12]],
+  ["show 72d3162e", [12, 3]],
+  ["show 000012-0123456789ab --host web2", [3]],
+  ["show 11", [11]],
+])("deploys %s --json has the runs %j", async (words, numbers) => {
+  const { code, stdout } = await hosts.run("deploys", ...words.split(" "), "--json");
+  const found = JSON.parse(stdout) as { number: number; host: string }[];
+  expect([code, found.map(({ number }) => number)]).toEqual([0, numbers]);
+  expect(found[0]).toMatchObject({ hook: "site", milliseconds, ...(words.startsWith("show") && { output: /./ }) });
+});
+
+test("deploys show prints what Hugo printed as text, and fails for a run that is not there", async () => {
+  const { stdout } = await hosts.run("deploys", "show", "11");
+  expect(stdout).toMatch(/ {6}warning: a warning\n {6}ERROR \?\[31mhome.html\ufffd\n {6}second line\n$/);
+  expect(await hosts.run("deploys", "show", "77")).toMatchObject(ends(1, "No such run"));
+  expect(await hosts.run("deploys", "--failed", "--host", "web2")).toMatchObject(ends(0, "No such run"));
+});
+
+test("a build without its end runs while the builder does, and was interrupted otherwise", async () => {
+  write(13, { ...published, result: "running" });
+  hosts.add("web2", { units: building("inactive dead"), statusJson: status() });
+  write(4, { ...published, result: "running" }, "", "web2");
+  const { stdout } = await hosts.run("deploys", "--last", "1");
+  expect(stdout).toMatch(/ {2}13 {2}running .*ago \(\S+\)\n/);
+  expect(stdout).toMatch(/ {3}4 {2}failed [\s\S]*the build was interrupted\n/);
+});
+
+test("a host that does not answer fails the command after the others are printed, and so does a file of others", async () => {
+  hosts.configure([hostOf("web1"), hostOf("gone")], [hookOf({ site: { webRoot: "/var/www/site" } })]);
+  expect(await hosts.run("deploys", "--last", "1")).toMatchObject(ends(1, "12  published", "gone"));
+  hosts.write("web1", "secret", "root:$6$hash:1:0\n");
+  symlinkSync(hosts.at("web1", "secret"), hosts.at("web1", `${runs}/000000014.json`));
+  mkdirSync(hosts.at("web1", `${runs}/000000015.json`));
+  expect((await hosts.run("deploys", "show", "12", "--host", "web1")).code).toBe(0);
+  hosts.write("web1", `${runs}/000000016.json`, "root:$6$hash:1:0\n");
+  const hostile = await hosts.run("deploys", "--host", "web1");
+  expect(hostile).toMatchObject(ends(1, "", "work/runs is not the builder's. Remove it."));
+  expect(hostile.stdout + hostile.stderr).not.toContain("$6$");
+});

@@ -1,0 +1,102 @@
+/** The files that the builder leaves of its last runs, for `npx pushgate deploys`. */
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { beginRun, endRun } from "../../../../service/builder/run/runs.ts";
+import { lineOf, Run } from "../../../../service/builder/run/status.ts";
+import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
+import { mountTmpfs, unmount } from "../harness.ts";
+import { siteFiles } from "../hugo-site.ts";
+import { onCopies, site } from "../scene.ts";
+
+onCopies(1);
+
+const files = () => readdirSync(site.places.runs).sort();
+const linesOf = (file: string) => readFileSync(join(site.places.runs, file), "utf8").trim().split("\n");
+/** Each run's first line, the newest last. */
+const kept = () => files().map((file) => JSON.parse(linesOf(file)[0]!));
+
+test("each push is a run with its commit, what asked for it, its result, and what Hugo printed", async () => {
+  const commit = site.repository.push(siteFiles(2), { message: "Add \x1b[31mthe\u202e map" });
+  await site.delivered();
+  site.push({ "README.md": "nothing to build\n" });
+  const { last, deployed } = await site.work();
+  site.request("a member's");
+  await site.work();
+  const release = deployed!.release;
+  expect(kept().slice(1)).toMatchObject([
+    { number: 2, result: "published", commit, release, pages: 5, trigger: ["delivery delivery-1"] },
+    { number: 3, result: "nothing", commit: last.commit, reason: last.reason, trigger: ["delivery delivery-2"] },
+    { number: 4, trigger: ["request of a writer (a member's)"] },
+  ]);
+  expect(kept()[1]).toMatchObject({ subject: "Add ?[31mthe? map", author: expect.stringMatching(/./) });
+  expect(JSON.parse(linesOf(files()[1]!)[1]!)).toMatch(/^hugo v0\.[\s\S]*Total in /m);
+});
+
+test("a comparison of the timer that finds nothing leaves no run", async () => {
+  site.tick();
+  await site.work();
+  expect(files()).toHaveLength(1);
+});
+
+test("a failure that is tried again is one run, and another reason is the next", async () => {
+  site.push({ "layouts/index.html": "{{ nothing }}" });
+  for (const attempts of [1, 2]) {
+    await site.work();
+    expect(kept().slice(1)).toMatchObject([{ number: 2, result: "failed", subject: /./, failing: { attempts } }]);
+  }
+  expect(JSON.parse(linesOf(files()[1]!)[1]!)).toContain('function "nothing" not defined');
+  await site.pushed({ "layouts/index.html": "{{ other }}" });
+  await site.pushed(siteFiles(2));
+  expect(kept().map(({ number, result }) => [number, result])).toEqual([
+    ...[
+      [1, "published"],
+      [2, "failed"],
+      [3, "failed"],
+      [4, "published"],
+    ],
+  ]);
+});
+
+test("a builder that is killed leaves a run that says so, and after a power cut the next build does", () => {
+  const commit = "a".repeat(40);
+  const run = Object.assign(new Run(["tick"]), { about: { subject: "s" } });
+  beginRun(site.places, commit, run);
+  expect(kept()[1]).toMatchObject({ number: 2, result: "running", commit, subject: "s", trigger: ["tick"] });
+  site.deliver();
+  reportEnd(site.builder.settings, site.places, { result: "oom-kill", code: "killed", status: "KILL" });
+  expect(kept()[1]).toMatchObject({ number: 2, result: "failed", commit, reason: /^the builder was killed/ });
+  beginRun(site.places, commit, run);
+  beginRun(site.places, commit, run);
+  expect(kept()[2]).toMatchObject({ number: 3, result: "failed", reason: "the build was interrupted" });
+  expect(kept()[3]).toMatchObject({ number: 4, result: "running" });
+});
+
+test("the last 50 runs stay, those of others in the folder are left, and one that is no JSON counts as none", () => {
+  writeFileSync(join(site.places.runs, "own"), "");
+  for (let i = 2; i <= 60; i++) {
+    const run = new Run([]).end({ result: "published" });
+    endRun(site.places, lineOf(site.places, "site", run, undefined), [], run);
+  }
+  expect([files().length, files()[0], files().at(-2)]).toEqual([51, "000000011.json", "000000060.json"]);
+  writeFileSync(join(site.places.runs, "000000060.json"), "");
+  const run = new Run([]).end({ result: "failed" });
+  endRun(site.places, lineOf(site.places, "site", run, undefined), [], run);
+  expect(files()).toContain("000000061.json");
+});
+
+test("on a full disk a site is published all the same, and the former runs stay whole", async ({ skip }) => {
+  const { runs } = site.places;
+  const before = linesOf(files()[0]!);
+  rmSync(runs, { recursive: true });
+  skip(!mountTmpfs(runs, "size=4k"), "only root with CAP_SYS_ADMIN can mount");
+  try {
+    writeFileSync(join(runs, "000000001.json"), `${before.join("\n")}\n`);
+    await site.pushed(siteFiles(2));
+    expect(site.journal).toMatchObject([{ result: "published", warnings: [/^the run's file could not be written/] }]);
+    expect(linesOf("000000001.json")).toEqual(before);
+  } finally {
+    unmount(runs);
+  }
+  expect(existsSync(runs)).toBe(true);
+});
