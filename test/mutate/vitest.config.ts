@@ -19,7 +19,9 @@ export default defineConfig({
       // that replaces words in the bundle's sources would not find them.
       name: "bundle the real sources",
       transform: (code, id) =>
-        id.endsWith("/test/service/bundles.ts") ? code.replace("../../service/", "../../../../service/") : undefined,
+        /\/test\/service\/(bundles|module-without)\.ts$/.test(id)
+          ? code.replace("../../service/", "../../../../service/")
+          : undefined,
     },
   ],
 });
