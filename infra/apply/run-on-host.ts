@@ -65,9 +65,12 @@ export async function feedHost(host: Target, script: string, data: AsyncIterable
   if (ran.status === "rejected") throw faultOf(host, ran.reason);
 }
 
-/** The lines that a script prints until the operator ends it: its standard input stays open as long as ssh runs. */
-export async function* followOnHost(host: Target, script: string): AsyncGenerator<string> {
+/**
+ * The lines that a script prints until the operator ends it, or `signal`: its standard input stays open as long as ssh runs.
+ */
+export async function* followOnHost(host: Target, script: string, signal?: AbortSignal): AsyncGenerator<string> {
   const running = spawn(...start(host, "sh -s"), { env: environment() });
+  signal?.addEventListener("abort", () => running.kill());
   const ended = once(running, "close").then(
     ([code]) => ({ code: code as number | null }),
     (error: Failed) => error,
@@ -90,7 +93,7 @@ export async function* followOnHost(host: Target, script: string): AsyncGenerato
       }
     }
     const { code } = await ended;
-    if (code !== 0) throw faultOf(host, { code, stderr });
+    if (code !== 0 && !signal?.aborted) throw faultOf(host, { code, stderr });
   } finally {
     running.kill();
   }

@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   }
   makePlaces(places);
   removeLeftovers(places);
-  const context = { settings, places, git: gitOf(builder) };
+  const context = { settings, places, git: gitOf(builder), progress: journal };
   if (!(await buildPending(context, journal, pausesOf(settings), isConfined))) process.exitCode = 69;
 }
 

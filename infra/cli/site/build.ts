@@ -6,6 +6,7 @@ import { UserError } from "../../user-error.ts";
 import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { readStack } from "../stack.ts";
 import { parseStatus } from "./host-report.ts";
+import { withSteps } from "./progress.ts";
 
 /** `file`: its name in root's folder says what is requested. `verb`: systemctl's, restart where the builder may hang in a build. */
 type Request = { readonly file: string; readonly seconds: number; readonly verb: "start" | "restart" };
@@ -50,5 +51,6 @@ export const build = command({
   // A running build ends first, and the repository is fetched.
   const seconds = 2 * site.limits.seconds + 120;
   const results = on.map((host) => request(host, name, { file: "build", seconds, verb: "start" }));
+  await withSteps(on, name, () => ended(results));
   await show(results, "published", options);
 });

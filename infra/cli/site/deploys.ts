@@ -8,6 +8,7 @@ import { all, command, ended, named, type Options, ofStack, siteNamed, targets, 
 import { age, duration } from "../format.ts";
 import { readStack } from "../stack.ts";
 import { count, decoded, lastShape, text } from "./host-report.ts";
+import { stepLine, stepsOn } from "./progress.ts";
 
 const runShape = v.object({
   ...{ number: count, ...lastShape.entries, release: v.nullish(text), pages: v.optional(count) },
@@ -84,26 +85,51 @@ function isNamed({ number, commit, trigger, release }: Run, word: string): boole
 
 const ofEach = (runs: readonly Run[]) => Map.groupBy(runs, ({ host, hook }) => `${hook} on ${host}`);
 
+async function sitesOf(name: string | undefined, options: Options) {
+  const { hosts, hooks } = await readStack(ofStack(options));
+  const chosen = name === undefined ? hooks : [siteNamed(hooks, name)];
+  const sites = chosen.flatMap(({ name, site }) => (site === undefined ? [] : [name]));
+  return { sites, on: targets(hosts, options) };
+}
+
+function show(runs: readonly Run[], { json }: Options): void {
+  const now = new Date().toISOString();
+  if (json) console.log(JSON.stringify(runs, null, 2));
+  else for (const [of, each] of ofEach(runs)) console.log([of, ...each.flatMap((run) => linesOf(run, now))].join("\n"));
+}
+
+async function follow(name: string | undefined, options: Options): Promise<void> {
+  const { sites, on } = await sitesOf(name, options);
+  const line = stepLine();
+  const followed = async (host: Target): Promise<void> => {
+    for await (const step of stepsOn(host, sites)) {
+      line.show(step);
+      if (!step.isEnd) continue;
+      const [run] = (await runsOf(host, [step.hook])).slice(0, 1);
+      if (run?.commit !== step.commit) continue; // a comparison that found nothing
+      line.clear();
+      show([{ ...run, output: await outputOf(host, run) }], options);
+    }
+  };
+  await all(on.map(followed));
+}
+
 /** Of those on the hosts of the options: what `choose` takes, and the faults of hosts that do not answer. */
 async function print(
   name: string | undefined,
   options: Options,
   choose: (runs: readonly Run[], on: readonly Target[]) => Promise<readonly Run[]>,
 ): Promise<void> {
-  const { hosts, hooks } = await readStack(ofStack(options));
-  const named = name === undefined ? hooks : [siteNamed(hooks, name)];
-  const sites = named.flatMap(({ name, site }) => (site === undefined ? [] : [name]));
-  const on = targets(hosts, options);
+  const { sites, on } = await sitesOf(name, options);
   const { values, faults } = await ended(on.map((host) => runsOf(host, sites)));
   const runs = await choose(values.flat(), on);
-  const now = new Date().toISOString();
-  if (options.json) console.log(JSON.stringify(runs, null, 2));
-  else for (const [of, each] of ofEach(runs)) console.log([of, ...each.flatMap((run) => linesOf(run, now))].join("\n"));
-  if (runs.length === 0 && !options.json) console.log("No such run is among the last 50 of each site.");
+  show(runs, options);
+  if (runs.length === 0 && faults.length === 0 && !options.json)
+    console.log("No such run is among the last 50 of each site.");
   if (faults.length > 0) throw new UserError(faults.join("\n"));
 }
 
-const show = command({
+const showRun = command({
   takes: ["host", "json"],
   examples: [["deploys show 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by its delivery, commit, release or number"]],
 })
@@ -119,21 +145,27 @@ const show = command({
 
 const mostRuns = valued(/^([1-9]|[1-4]\d|50)$/, "Use a number from 1 to 50.", Number);
 
+type ListOptions = Options & { last: number; failed?: boolean; follow?: boolean };
+
 export const deploys = command({
   takes: ["host", "json"],
   examples: [
     ["deploys", "the last runs of each site on each host: what started each, its result and reason"],
     ["deploys site --failed --last 1", "the last one that published nothing, for a reason to correct"],
+    ["deploys --follow", "builds as they run"],
     ["deploys show 0123456", "the runs of a commit, with what its build printed"],
   ],
 })
   .argument("[hook]")
   .option("-n, --last <number>", "of each site on each host", mostRuns, 5)
   .option("--failed", "only runs that failed")
-  .addCommand(named("show <run>", "print a run with what its build printed", show))
-  .action((name: string | undefined, { last, failed, ...options }: Options & { last: number; failed?: boolean }) =>
-    print(name, options, async (runs) => {
-      const wanted = ofEach(runs.filter((run) => !failed || isFailed(run)));
-      return [...wanted.values()].flatMap((of) => of.slice(0, last));
-    }),
+  .option("-f, --follow", "print the steps of builds and each run as they come, until Ctrl-C")
+  .addCommand(named("show <run>", "print a run with what its build printed", showRun))
+  .action((name: string | undefined, { last, failed, follow: follows, ...options }: ListOptions) =>
+    follows
+      ? follow(name, options)
+      : print(name, options, async (runs) => {
+          const wanted = ofEach(runs.filter((run) => !failed || isFailed(run)));
+          return [...wanted.values()].flatMap((of) => of.slice(0, last));
+        }),
   );

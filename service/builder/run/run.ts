@@ -75,6 +75,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   reportBegin(context, commit, run);
   run.about = await aboutOf(context, commit);
   tried(() => beginRun(places, commit, run)); // its end is a warning of the run
+  run.begins = (step) => context.progress?.({ hook: settings.hook, commit, step });
 
   const { links, files } = await run.timed("checkout", async () => {
     const found = await checkOut(context, commit);

@@ -46,6 +46,7 @@ export class Run {
   about: { readonly subject?: string | undefined; readonly author?: string | undefined } | undefined;
   /** What its build printed. */
   output = "";
+  begins: (step: Step) => void = () => {};
   /** Of a publish: the releases that stay. */
   stay: readonly string[] | undefined;
   readonly #started = uptime();
@@ -57,6 +58,7 @@ export class Run {
 
   async timed<T>(step: Step, work: () => T | Promise<T>): Promise<T> {
     const from = uptime();
+    this.begins(step);
     try {
       return await work();
     } finally {

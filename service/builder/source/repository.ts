@@ -14,7 +14,13 @@ import type { BuilderSettings } from "../settings.ts";
 import type { Git } from "./git.ts";
 import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
 
-export type BuildContext = { readonly settings: BuilderSettings; readonly places: Places; readonly git: Git };
+export type BuildContext = {
+  readonly settings: BuilderSettings;
+  readonly places: Places;
+  readonly git: Git;
+  /** Told of each step of a build when it begins. */
+  readonly progress?: (entry: { readonly hook: string; readonly commit: string; readonly step: string }) => void;
+};
 
 /** Where the branch was at the last fetch. */
 const head = "refs/pushgate/head";

@@ -277,6 +277,19 @@ const steps: Readonly<Record<string, Steps>> = {
   See: [
     ["npx pushgate status", typedBefore],
     ["npx pushgate deploys", shows(/site on web1\n +\d+ {2}published /)],
+    [
+      "npx pushgate deploys --follow",
+      async (line) => {
+        let ended = false;
+        const pushing = (async () => {
+          for (let i = 0; !ended; i++) await push(`followed${i}`);
+        })();
+        const { text } = await operator.terminal.run(line, [[/ {2}published [\s\S]*Total in /, interrupt]]);
+        expect(text).toMatch(/site on web1: (checkout|build) /);
+        ended = true;
+        await pushing;
+      },
+    ],
     ["npx pushgate deploys show <id>", shows(/delivery \S+\n[\s\S]*pages as [\s\S]*Total in \d+/)],
     [
       "npx pushgate logs --follow",

@@ -1,6 +1,7 @@
 /** `npx pushgate deploys`: files as the builder writes them, also hostile ones, on fake hosts. */
-import { mkdirSync, symlinkSync } from "node:fs";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
+import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { type Step, stepsOn, withSteps } from "../../../../infra/cli/site/progress.ts";
 import { ends, Hosts, hookOf, hostOf, status } from "../hosts.ts";
 
 const hosts = new Hosts();
@@ -105,4 +106,32 @@ test("a host that does not answer fails the command after the others are printed
   const hostile = await hosts.run("deploys", "--host", "web1");
   expect(hostile).toMatchObject(ends(1, "", "work/runs is not the builder's. Remove it."));
   expect(hostile.stdout + hostile.stderr).not.toContain("$6$");
+});
+
+test("a build's steps are printed while it runs, as text, and whether or not the host can be followed", async () => {
+  const entry = (message: object) => ({
+    MESSAGE: JSON.stringify(message),
+    _SYSTEMD_UNIT: "pushgate-build@site.service",
+  });
+  const step = { hook: "site", commit, step: "build\x1b[2J" };
+  const lines = [step, { ...step, hook: "other" }, { hook: "site" }, { hook: "site", ...published }].map(entry);
+  const journal = ["pushgate: begin", ...lines.map((line) => `j ${JSON.stringify(line)}`), "j broken"].join("\n");
+  hosts.write("web1", "journal", `${journal}\n`);
+  hosts.program(`${hosts.folder}/bin/ssh`, `#!/bin/sh\ncat ${hosts.at("web1", "journal")} && exec sleep 60\n`);
+  vi.stubEnv("PATH", `${hosts.folder}/bin:${process.env.PATH}`);
+  const host = { ...hostOf("web1"), sudo: false };
+  const found: Step[] = [];
+  for await (const step of stepsOn(host, ["site"])) if (found.push(step) === 2) break;
+  const of = { host: "web1", hook: "site", commit };
+  expect(found).toEqual([
+    { ...of, step: "build?[2J", isEnd: false },
+    { ...of, step: "published", isEnd: true },
+  ]);
+
+  const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+  await withSteps([host], "site", () => expect.poll(() => printed.mock.calls).toEqual([["site on web1: build?[2J"]]));
+  rmSync(hosts.at("web1", "journal"));
+  expect(await withSteps([host], "site", async () => 7)).toBe(7);
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
 });

@@ -1,0 +1,72 @@
+/** Builds while they run: the builder's journal has a line for each step of a build, and for the end of each run. */
+import { printable } from "../../../service/printable.ts";
+import { followOnHost, type Target } from "../../apply/run-on-host.ts";
+import { objectIn } from "../../trace/attempts.ts";
+import { orUserError } from "../../user-error.ts";
+import { duration } from "../format.ts";
+import { logsScript, reader } from "./logs.ts";
+
+/** `step`: its name, or the result of a run that has ended. */
+export type Step = Readonly<Record<"host" | "hook" | "commit" | "step", string>> & { readonly isEnd: boolean };
+
+/** The steps of these hooks' builds from now on, until `signal`. Throws a UserError where the host does not answer. */
+export async function* stepsOn(host: Target, hooks: readonly string[], signal?: AbortSignal): AsyncGenerator<Step> {
+  const read = reader(host.name);
+  const script = logsScript({ sources: ["builder"], lines: 0, since: "now", deliveries: [], follow: true });
+  for await (const line of followOnHost(host, script, signal)) {
+    const { hook, commit, step, result } = objectIn(read(line)?.text ?? "");
+    const of = hooks.find((name) => name === hook);
+    if (of === undefined || (typeof step !== "string" && typeof result !== "string")) continue;
+    const said = { commit: printable(String(commit ?? "")), step: printable(String(step ?? result)) };
+    yield { host: host.name, hook: of, ...said, isEnd: step === undefined };
+  }
+}
+
+/** In a terminal one line on standard error with the seconds of each step, elsewhere a line for each step. */
+export function stepLine() {
+  const at = new Map<string, { readonly step: string; readonly since: number }>();
+  const isTerminal = process.stderr.isTTY;
+  const text = () =>
+    [...at].map(([name, { step, since }]) => `${name}: ${step} ${duration(Date.now() - since)}`).join(", ");
+  const clear = () => void (isTerminal && process.stderr.write("\r\x1b[2K"));
+  const write = () => void process.stderr.write(`\r\x1b[2K${text()}`);
+  const timer = isTerminal ? setInterval(write, 200).unref() : undefined;
+  return {
+    show({ host, hook, step, isEnd }: Step): void {
+      const name = `${hook} on ${host}`;
+      if (isEnd) at.delete(name);
+      else at.set(name, { step, since: Date.now() });
+      if (isTerminal) write();
+      else if (!isEnd) console.error(`${name}: ${step}`);
+    },
+    clear,
+    end(): void {
+      clearInterval(timer);
+      clear();
+    },
+  };
+}
+
+/** Shows the steps of a hook's builds while `work` runs, which goes on where they cannot be read. */
+export async function withSteps<T>(on: readonly Target[], hook: string, work: () => Promise<T>): Promise<T> {
+  const stop = new AbortController();
+  const line = stepLine();
+  const watch = async (host: Target): Promise<void> => {
+    for await (const step of stepsOn(host, [hook], stop.signal)) line.show(step);
+  };
+  const watching = on.map((host) => orUserError(watch(host)));
+  const leave = (): void => {
+    line.end();
+    console.error("The hosts go on with it: npx pushgate deploys --follow shows how.");
+    process.exit(130);
+  };
+  process.once("SIGINT", leave);
+  try {
+    return await work();
+  } finally {
+    process.off("SIGINT", leave);
+    stop.abort();
+    await Promise.all(watching);
+    line.end();
+  }
+}
