@@ -16,7 +16,7 @@ const linesOf = (file: string) => readFileSync(join(site.places.runs, file), "ut
 /** Each run's first line, the newest last. */
 const kept = () => files().map((file) => JSON.parse(linesOf(file)[0]!));
 
-test("each push is a run with its commit, what asked for it, its result, and what Hugo printed", async () => {
+test("each push is a run with its commit, its markers, its result, and what Hugo printed", async () => {
   const commit = site.repository.push(siteFiles(2), { message: "Add \x1b[31mthe\u202e map" });
   await site.delivered();
   site.push({ "README.md": "nothing to build\n" });
