@@ -107,7 +107,6 @@ async function follow(name: string | undefined, options: Options): Promise<void>
       if (!step.isEnd) continue;
       const [run] = (await runsOf(host, [step.hook])).slice(0, 1);
       if (run?.commit !== step.commit) continue; // a comparison that found nothing
-      line.clear();
       show([{ ...run, output: await outputOf(host, run) }], options);
     }
   };

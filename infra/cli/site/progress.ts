@@ -29,17 +29,20 @@ export function stepLine() {
   const text = () =>
     [...at].map(([name, { step, since }]) => `${name}: ${step} ${duration(Date.now() - since)}`).join(", ");
   const clear = () => void (isTerminal && process.stderr.write("\r\x1b[2K"));
-  const write = () => void process.stderr.write(`\r\x1b[2K${text()}`);
+  const write = () => void (at.size > 0 && process.stderr.write(`\r\x1b[2K${text()}`));
   const timer = isTerminal ? setInterval(write, 200).unref() : undefined;
   return {
     show({ host, hook, step, isEnd }: Step): void {
       const name = `${hook} on ${host}`;
-      if (isEnd) at.delete(name);
-      else at.set(name, { step, since: Date.now() });
-      if (isTerminal) write();
-      else if (!isEnd) console.error(`${name}: ${step}`);
+      if (isEnd) {
+        at.delete(name);
+        clear();
+      } else {
+        at.set(name, { step, since: Date.now() });
+        if (isTerminal) write();
+        else console.error(`${name}: ${step}`);
+      }
     },
-    clear,
     end(): void {
       clearInterval(timer);
       clear();
