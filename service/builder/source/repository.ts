@@ -18,7 +18,7 @@ export type BuildContext = {
   readonly settings: BuilderSettings;
   readonly places: Places;
   readonly git: Git;
-  /** Told of each step of a build when it begins. */
+  /** Gets each step of a build when it begins. */
   readonly progress?: (entry: { readonly hook: string; readonly commit: string; readonly step: string }) => void;
 };
 
