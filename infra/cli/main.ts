@@ -1,5 +1,6 @@
 /** `npx pushgate <command>`. A command's file is loaded when it is named, so that `--help` loads none. */
 import { Command, CommanderError } from "commander";
+import { version } from "../apply/version.ts";
 import { ApiError } from "../edge/api.ts";
 import { UserError } from "../user-error.ts";
 import { command, exitCodes, keptByNpm, named } from "./command.ts";
@@ -35,6 +36,7 @@ export async function pushgate(words: readonly string[]): Promise<number> {
     .enablePositionalOptions()
     .description("Operates what `pulumi up` has declared. Each command has --help.")
     .addHelpText("after", exitCodes)
+    .version(version, "--version", "print the version")
     .helpCommand(false)
     .exitOverride();
   for (const [folder, usage, description] of commands) {

@@ -3,6 +3,7 @@ import { printable } from "../../service/printable.ts";
 import type { Probed } from "../apply/manifest.ts";
 import { unread } from "../apply/reconcile.ts";
 import type { HostReport, Listener } from "../apply/report.ts";
+import { version, versionsOf } from "../apply/version.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { isOlder } from "../config/tools.ts";
@@ -78,6 +79,14 @@ const distribution: Check = ({ answer, fault, warn }) => {
   const name = answer("os") || "an unknown distribution";
   if (answer("apt") === "") fault(`${name} has no apt-get. Use Debian 12 or later, or another distribution with apt.`);
   else if (!tested.includes(name)) warn(`${name} is not among the tested distributions (${tested.join(", ")}).`);
+};
+
+const laterVersion: Check = ({ report: { layers }, warn }) => {
+  const latest = versionsOf(Object.values(layers).map(({ stamp }) => stamp)).at(-1) ?? version;
+  if (isOlder(version, latest))
+    warn(
+      `pushgate ${latest} applied layers here, and this is ${version}: \`up\` goes back. If you want the later one, run git pull && npm ci first.`,
+    );
 };
 
 /** `least`: the oldest versions that the tests have run the rendered files through; docs/decisions has the reasons. */
@@ -206,6 +215,6 @@ const buildLimits: Check = ({ settings, report, warn }) => {
 };
 
 const checks = [
-  ...[answered, distribution, packages, allowlist, network, originPort, receiverPorts],
+  ...[answered, distribution, laterVersion, packages, allowlist, network, originPort, receiverPorts],
   ...[disk, ipv6, folders, schedules, buildLimits],
 ];

@@ -28,16 +28,19 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 test("a release has its version, its date, and its section as the tag's notes", () => {
-  expect(release("0.2.0")).toMatchObject({ status: 0, stderr: "" });
+  // The first release has the version that package.json was written with.
+  expect(release("0.1.0")).toMatchObject({ status: 0, stderr: "" });
   expect(git("status", "--porcelain")).toBe("");
-  expect(JSON.parse(read("package.json")).version).toBe("0.2.0");
-  expect(JSON.parse(read("package-lock.json"))).toEqual({ version: "0.2.0", packages: { "": { version: "0.2.0" } } });
+  expect(JSON.parse(read("package.json")).version).toBe("0.1.0");
   const date = new Date().toISOString().slice(0, 10);
-  expect(read("CHANGELOG.md")).toContain(`\n## Unreleased\n\n## 0.2.0 (${date})\n\n- **First.**\n`);
-  expect(git("tag", "--list", "--format=%(contents)", "v0.2.0")).toBe("pushgate 0.2.0\n\n- **First.**\n- # Second.");
+  expect(read("CHANGELOG.md")).toContain(`\n## Unreleased\n\n## 0.1.0 (${date})\n\n- **First.**\n`);
+  expect(git("tag", "--list", "--format=%(contents)", "v0.1.0")).toBe("pushgate 0.1.0\n\n- **First.**\n- # Second.");
   write("CHANGELOG.md", read("CHANGELOG.md").replace("## Unreleased\n", "## Unreleased\n\n- Third.\n"));
   git("commit", "-qam", "more");
   expect(release("0.10.0").status).toBe(0);
+  expect(JSON.parse(read("package.json")).version).toBe("0.10.0");
+  const lock = { version: "0.10.0", packages: { "": { version: "0.10.0" } } };
+  expect(JSON.parse(read("package-lock.json"))).toEqual(lock);
   expect(git("tag", "--list", "--format=%(contents)", "v0.10.0")).toBe("pushgate 0.10.0\n\n- Third.");
   expect(release("0.9.0").stderr).toContain("0.9.0 is not later than v0.10.0");
 });

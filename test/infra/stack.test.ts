@@ -71,8 +71,8 @@ test("no command has triggers, a delete script or an environment, so that an upd
 describe("several hosts without a site", () => {
   const file = (path: string) => ["file", path, "regular file", "644", "root:root"];
   const left = [
-    ["stamp", "site", "absent-0123456789ab"],
-    ["stamp", "builder", "0123456789ab"],
+    ["stamp", "site", "absent-0.1.0-0123456789ab"],
+    ["stamp", "builder", "0.1.0-0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
   const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];

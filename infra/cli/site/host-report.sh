@@ -25,4 +25,5 @@ hook() { # name, units of its site if it has one
 }
 
 echo "pushgate 1 $(date -u +%Y-%m-%dT%H:%M:%SZ)"
+echo "stamps $(head -qn 1 "$stamps"/* 2>/dev/null | encode)"
 echo "guard $({ cat /run/pushgate-guard/verdict 2>/dev/null || echo 'the guard has not run'; } | encode)"

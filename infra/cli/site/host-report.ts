@@ -3,6 +3,7 @@ import * as v from "valibot";
 import { printable, printableLines } from "../../../service/printable.ts";
 import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
+import { versionsOf } from "../../apply/version.ts";
 import { oneOf, paths, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
 import { UserError } from "../../user-error.ts";
@@ -52,7 +53,7 @@ export function reportScript(hooks: readonly Hook[]): string {
   const egress = hooks.some(({ site }) => site) ? [units.egress] : [];
   return [
     variables({ spool: paths.spool, requests: paths.requests, rootRequests: paths.rootRequests }),
-    variables({ sites: paths.sites, receiver: units.receiver }),
+    variables({ sites: paths.sites, stamps: paths.stamps, receiver: units.receiver }),
     scriptBeside(import.meta.url, "host-report.sh"),
     call("units", "-", ...hostUnits, ...egress, units.socket("*")),
     ...hooks.map((hook) => call("hook", hook.name, ...siteUnits(hook))),
@@ -112,8 +113,9 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
       units: own,
     };
   });
-  // `now` is the host's clock, so that ages do not depend on the operator's.
-  return { now, guard: decoded(after("guard")[0]), units: unitsOf("-"), hooks: reports };
+  // `now` is the host's clock, so that ages do not depend on the operator's. `versions`: those that applied the layers.
+  const versions = versionsOf(decoded(after("stamps")[0]).split("\n"));
+  return { now, versions, guard: decoded(after("guard")[0]), units: unitsOf("-"), hooks: reports };
 }
 export type Report = ReturnType<typeof parseReport>;
 export type HookReport = Report["hooks"][number];

@@ -83,5 +83,13 @@ export function reportText({ host, report, fault }: Seen, hooks: Declared["hooks
     const lines = hookLines(hook, declared, report.now).map(([word, text]) => `    ${word.padEnd(10)} ${text}`);
     return [`  ${hook.name}  ${declared.repository} ${declared.branch}`, ...lines];
   });
-  return [head, `  guard: ${report.guard}`, `  ${report.units.map(unitText).join(", ")}`, ...each, ""];
+  const applied = report.versions.map((version) => `pushgate ${version}`).join(", ") || "nothing";
+  return [
+    head,
+    `  applied by ${applied}`,
+    `  guard: ${report.guard}`,
+    `  ${report.units.map(unitText).join(", ")}`,
+    ...each,
+    "",
+  ];
 }

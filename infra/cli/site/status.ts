@@ -1,6 +1,7 @@
 /** Prints the state of each hook on each host: the published release, the last result, and the work that waits. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "commander";
+import { version } from "../../apply/version.ts";
 import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack, targets } from "../command.ts";
 import { type Declared, type Host, readStack } from "../stack.ts";
@@ -42,8 +43,8 @@ async function textOf(options: Options): Promise<string> {
       ...{ name, ssh, state },
       ...(found.report ?? found),
     }));
-    return JSON.stringify({ hosts: reports, faults }, null, 2);
+    return JSON.stringify({ version, hosts: reports, faults }, null, 2);
   }
-  const lines = seen.flatMap((one) => reportText(one, hooks));
+  const lines = [`pushgate ${version}\n`, ...seen.flatMap((one) => reportText(one, hooks))];
   return [...lines, faults.length === 0 ? "No faults." : `Faults:\n  ${faults.join("\n  ")}`].join("\n");
 }

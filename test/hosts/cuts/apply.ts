@@ -65,7 +65,7 @@ async function cutsInApply(
     if (verdict.inSync && !isAsDeclared()) faults.push("preview misses what is not as declared");
     if (!verdict.inSync && (host.apply(wanted, verdict.stamp).status !== 0 || !isAsDeclared()))
       faults.push("the next apply does not repair it");
-    if (present) host.apply(leaving(host), "absent-0123456789ab");
+    if (present) host.apply(leaving(host), "absent-0.1.0-0123456789ab");
     const left = host.tree().filter((line) => !base.includes(line));
     return left.length > 0 ? [...faults, `a removal leaves ${left.join(", ")}`] : faults;
   });

@@ -117,7 +117,7 @@ test("the host is as before the first up, and the audit is clean", async () => {
   const stamps = await host.read(`find ${paths.state} -type f -printf '%P ' -exec cat {} \\;`);
   const left = stamps.split("\n").filter(Boolean);
   expect(left).toHaveLength(arrived.length);
-  for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z-]+ absent-[0-9a-f]{12}$/);
+  for (const stamp of left) expect(stamp).toMatch(/^stamps\/[a-z-]+ absent-[0-9.]+-[0-9a-f]{12}$/);
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

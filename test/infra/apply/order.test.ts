@@ -55,7 +55,7 @@ test("apply.sh syncs each thing before it relies on it, where a layer arrives an
     "rm STATE/pending/daemon",
     ...pruned,
   ]);
-  expect(calls(host, { ...daemonLayer(host, {}, false), activate }, "absent-0123456789ab")).toEqual([
+  expect(calls(host, { ...daemonLayer(host, {}, false), activate }, "absent-0.1.0-0123456789ab")).toEqual([
     ...stamped,
     "rm STATE/pending/daemon",
     "rm etc/pg-one",

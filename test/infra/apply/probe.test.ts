@@ -46,9 +46,9 @@ describe("the stamp file", () => {
     using host = new ShellHost();
     const layer = daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } });
     expect(host.see(layer).stamp).toBeUndefined();
-    expect(host.apply(layer, "0123456789ab").status).toBe(0);
+    expect(host.apply(layer, "0.1.0-0123456789ab").status).toBe(0);
     const seen = host.see(layer);
-    expect(seen.stamp).toBe("0123456789ab");
+    expect(seen.stamp).toBe("0.1.0-0123456789ab");
     expect(seen.applied).toHaveLength(2);
     expect(seen.applied[0]).toBe(`file ${sha256("x")} 644 ${me} ${host.etc}/pg-one`);
   });
@@ -137,7 +137,7 @@ describe("a script that is sent", () => {
     using host = new ShellHost();
     const layer = daemonLayer(host, { "pg-one": { text: "it's\n", mode: "0644" } });
     const probing = probeScript([layer], host.state);
-    const applying = applyScript(layer, "0123456789ab", host.state);
+    const applying = applyScript(layer, "0.1.0-0123456789ab", host.state);
     const before = host.tree(host.root);
     for (const script of [probing, applying]) {
       const ends = [...script.matchAll(/\n/g)].map(({ index }) => index + 1).filter((end) => end < script.length);
@@ -158,7 +158,7 @@ describe("a script that is sent", () => {
     ['the fact "f" is longer than 2048 bytes', [{ name: "f", read: "x", want: "\u00e9".repeat(1025) }]],
     [undefined, [{ name: "f", read: "x", want: "x".repeat(2048) }]],
   ])("applyScript throws on what no host could confirm or run: %s", (says, facts, input) => {
-    const script = () => applyScript({ name: "x", ...rest, facts }, "0123456789ab", undefined, input);
+    const script = () => applyScript({ name: "x", ...rest, facts }, "0.1.0-0123456789ab", undefined, input);
     if (says === undefined) expect(script).not.toThrow();
     else expect(script).toThrow(`layer x: ${says}`);
   });

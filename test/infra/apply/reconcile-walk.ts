@@ -30,7 +30,14 @@ const action = fc.oneof(
   fc.record({ do: fc.constant("delete stamp" as const) }),
   fc.record({
     do: fc.constant("tamper stamp" as const),
-    stamp: fc.constantFrom("", "0123456789ab", "absent", "absent-0123456789ab", "removing", "0123456789ab\nfile x"),
+    stamp: fc.constantFrom(
+      "",
+      "0.1.0-0123456789ab",
+      "absent",
+      "absent-0.1.0-0123456789ab",
+      "removing",
+      "0.1.0-0123456789ab\nfile x",
+    ),
   }),
   fc.record({ do: fc.constant("declare" as const), name, text, mode }),
   fc.record({ do: fc.constant("undeclare" as const), name }),

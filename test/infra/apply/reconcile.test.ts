@@ -4,6 +4,7 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
 import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
+import { version } from "../../../infra/apply/version.ts";
 import { seenAsDeclared, stamps } from "./shell-host.ts";
 
 const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
@@ -20,8 +21,8 @@ const never = () => {
 };
 
 describe("as declared", () => {
-  test("reconcile returns the host's stamp", () => {
-    expect(reconcile(layer, asDeclared, never)).toEqual({ stamp, inSync: true, drift: [] });
+  test.each([stamp, "0.0.9-0123456789ab", "99.0.0-0123456789ab"])("reconcile returns the host's stamp %s", (stamp) => {
+    expect(reconcile(layer, { ...asDeclared, stamp }, never)).toEqual({ stamp, inSync: true, drift: [] });
   });
 
   test("reconcile accepts a fact with a non-zero exit status, such as that of systemctl is-active for inactive", () => {
@@ -58,11 +59,11 @@ describe("a manual change", () => {
     const verdict = reconcile(layer, { ...asDeclared, ...change }, never);
     expect(verdict.inSync).toBe(false);
     expect(verdict.drift[0]?.trimEnd()).toBe(says);
-    expect(verdict.stamp).toMatch(/^[0-9a-f]{12}$/);
+    expect(verdict.stamp).toMatch(new RegExp(`^${version}-[0-9a-f]{12}$`));
   });
 
   test("reconcile gives a stamp of its own for each, and none for the order of what is owned", () => {
-    const changes = [{}, { facts: [] }, ...Object.values(drifts), { stamp: "ba9876543210", facts: [] }];
+    const changes = [{}, { facts: [] }, ...Object.values(drifts), { stamp: "0.1.0-ba9876543210", facts: [] }];
     const given = changes.map((change) => reconcile(layer, { ...asDeclared, ...change }, never).stamp);
     // No answer to the one fact is among the drifts, too.
     expect(new Set(given).size).toBe(changes.length - 1);
@@ -108,12 +109,20 @@ describe("a change of the program", () => {
 });
 
 describe("an invalid stamp", () => {
-  const foreign = ["", "0123456789AB", "0123456789abc", "0123456789ab\n", `absent-${stamp}`];
+  const foreign = [
+    "",
+    "0123456789ab",
+    "0.1.0-0123456789AB",
+    "0.1.0-0123456789abc",
+    "0.1-0123456789ab",
+    "0.1.0-0123456789ab\n",
+    `absent-${stamp}`,
+  ];
 
   test.each(foreign)("reconcile replaces the stamp %j", (text) => {
     const verdict = reconcile(layer, { ...asDeclared, stamp: text }, () => "random");
     expect(verdict.inSync).toBe(false);
-    expect(verdict.stamp).toMatch(/^[0-9a-f]{12}$/);
+    expect(verdict.stamp).toMatch(new RegExp(`^${version}-[0-9a-f]{12}$`));
     expect(verdict.drift).toEqual(["the stamp on the host is not valid"]);
   });
 
@@ -143,7 +152,7 @@ describe("a layer that leaves", () => {
   test("reconcile gives the removal a stamp of its own, and then keeps that stamp", () => {
     const verdict = reconcile(gone, asDeclared, never);
     expect(verdict).toMatchObject({ inSync: false, drift: [] });
-    expect(verdict.stamp).toMatch(/^absent-[0-9a-f]{12}$/);
+    expect(verdict.stamp).toMatch(new RegExp(`^absent-${version}-[0-9a-f]{12}$`));
     expect(reconcile(gone, { ...clean, stamp: verdict.stamp }, never)).toMatchObject({ ...verdict, inSync: true });
   });
 

@@ -15,10 +15,10 @@ test("each row is of its layer, and what no row names is empty", () => {
       ["listens", 443, "nginx", "nginx.service"],
       ["listens", 22, "", ""],
       ["ssh", "2222"],
-      ["stamp", "firewall", "0123456789ab"],
+      ["stamp", "firewall", "0.1.0-0123456789ab"],
       ["stamp", "firewall", "file x 644 root:root /etc/a"],
       ["stamp", "firewall", "fact y"],
-      ["stamp", "proxy", "absent-0123456789ab"],
+      ["stamp", "proxy", "absent-0.1.0-0123456789ab"],
       ["owned", "firewall", "/etc/a"],
       ["owned64", "firewall", base64("/etc/ä")],
       ["owned", "proxy", "/etc/b"],
@@ -45,7 +45,7 @@ test("each row is of its layer, and what no row names is empty", () => {
     sshPort: 2222,
     layers: {
       firewall: {
-        ...{ name: "firewall", stamp: "0123456789ab", applied: ["file x 644 root:root /etc/a", "fact y"], files },
+        ...{ name: "firewall", stamp: "0.1.0-0123456789ab", applied: ["file x 644 root:root /etc/a", "fact y"], files },
         owned: ["/etc/a", "/etc/ä"],
         facts: [
           { output: "active", status: 0 },
@@ -53,7 +53,7 @@ test("each row is of its layer, and what no row names is empty", () => {
         ],
       },
       proxy: {
-        ...{ name: "proxy", stamp: "absent-0123456789ab", applied: [], files, owned: ["/etc/b"] },
+        ...{ name: "proxy", stamp: "absent-0.1.0-0123456789ab", applied: [], files, owned: ["/etc/b"] },
         facts: [{ output: "inactive", status: 3 }],
       },
       new: { name: "new", applied: [], files, owned: [], facts: [] },

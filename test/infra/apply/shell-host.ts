@@ -185,7 +185,7 @@ export function asDeclared(host: ShellHost, files: Files, present: boolean, base
 }
 
 /** Two states of the layer, between which an apply goes. */
-export const stamps = { former: "0123456789ab", next: "ba9876543210" } as const;
+export const stamps = { former: "0.1.0-0123456789ab", next: "0.1.0-ba9876543210" } as const;
 export const before: Files = {
   "pg-one": { text: "one\n", mode: "0644" },
   "pg.d/three": { text: "three\n", mode: "0600" },

@@ -48,7 +48,8 @@ const until = (name: string): Promise<Made> =>
   vi.waitFor(() => made.find((one) => one.name === name) ?? expect.fail(`${name} is not declared`), 30_000);
 
 describe("probe", () => {
-  const whole = '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0123456789ab"],["end"]]}';
+  const whole =
+    '{"pushgate":1,"rows":[["system64","uid",0,0,"MAo="],["stamp","firewall","0.1.0-0123456789ab"],["end"]]}';
   let root: Root;
   beforeEach(() => {
     root = new Root();
@@ -68,7 +69,7 @@ describe("probe", () => {
     expect(received("argv")).toMatch(/^ssh .* -- root@web1.example.org exec timeout 60 sh -s\n$/);
     expect(received("stdin")).toMatch(/^umask 022\nexport LC_ALL=C PATH=.*\necho 'pushgate: begin'\n/);
     expect(received("stdin").split("\n").slice(3).join("\n")).toBe(probeScript([layer]));
-    expect(report.layers.firewall?.stamp).toBe("0123456789ab");
+    expect(report.layers.firewall?.stamp).toBe("0.1.0-0123456789ab");
     expect(report.system.uid).toEqual({ output: "0", status: 0 });
     await ship.probe({ ...host, sudo: true }, [layer]);
     expect(received("argv")).toContain(
@@ -96,7 +97,7 @@ describe("apply", () => {
     expect(inputs).toEqual({
       interpreter: ["sh", "-c", bounded, "sh", ...sshTo(host)],
       create: ship.applyCommand(host, 90),
-      stdin: applyScript(layer, "0123456789ab"),
+      stdin: applyScript(layer, "0.1.0-0123456789ab"),
       addPreviousOutputInEnv: false,
       logging: "stderr",
     });
@@ -108,7 +109,7 @@ describe("apply", () => {
     const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
     ship.apply(host, layer, { ...inSync, files }, {});
     const { inputs } = await until("web1-firewall");
-    expect(inputs.stdin).not.toBe(applyScript(layer, "0123456789ab"));
+    expect(inputs.stdin).not.toBe(applyScript(layer, "0.1.0-0123456789ab"));
     expect(warned).toEqual([
       "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
     ]);
@@ -158,7 +159,7 @@ describe("a layer with a bundle", () => {
       /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| sh -c '[^']*exec ssh [^']*' ssh -- root@web1.example.org "\$0"$/,
     );
     expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, [bundle, another]));
-    expect(inputs.stdin).toBe(applyScript(layer, "0123456789ab"));
+    expect(inputs.stdin).toBe(applyScript(layer, "0.1.0-0123456789ab"));
   });
 
   test("a layer that leaves declares no file and no fact, and has systemd read its units again", () => {

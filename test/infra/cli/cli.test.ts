@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { version } from "../../../infra/apply/version.ts";
 import { duration, size } from "../../../infra/cli/format.ts";
 import { requestScript } from "../../../infra/cli/site/build.ts";
 import { parseReport, reportScript, type Status } from "../../../infra/cli/site/host-report.ts";
@@ -34,9 +35,13 @@ describe("status", () => {
     const [hook, reason] = ["site", "ignored: event System Hook is not a push.\u001b"];
     hosts.log("web2", undefined, { hook, status: 200, reason }, Date.now() - 120_000);
     hosts.write("web2", "var/lib/pushgate-sites/site/work/taken", "delivery 2\n");
+    hosts.write("web1", "var/lib/pushgate/stamps/egress", "absent-0.9.0-0123456789ab\n");
+    hosts.write("web1", "var/lib/pushgate/stamps/forged", "9.9.9 \u001b[31m\n");
     const { code, stdout, stderr } = await hosts.run("status");
     expect([code, stderr]).toEqual([0, ""]);
+    expect(stdout).toMatch(new RegExp(`^pushgate ${version}\n\nweb1 `));
     const [, first = "", second = ""] = stdout.split(/^web\d /m);
+    expect(first).toContain("\n  applied by pushgate 0.9.0, pushgate 0.10.0\n");
     expect(first).toMatch(/guard: proven\n {2}pushgate-nginx\.socket active \(running\)/);
     expect(first).toMatch(/site {2}https:\/\/github\.com\/example\/site\.git main/);
     expect(first).toMatch(/published +000003-cccccccccccc, /);
@@ -62,7 +67,8 @@ describe("status", () => {
     hosts.add("web1", { statusJson: status({ failing, last }), units });
     hosts.write("web2", "run/pushgate-guard/verdict", "closed: the kernel does not enforce it");
     const { code, stdout } = await hosts.run("status", "--json", "--stack", "prod");
-    const { hosts: reports, faults } = JSON.parse(stdout);
+    const { hosts: reports, faults, ...more } = JSON.parse(stdout);
+    expect([more, reports[0].versions]).toEqual([{ version }, ["0.10.0"]]);
     expect(code).toBe(1);
     expect(faults).toEqual([
       "web1: site has been failing since 2026-11-23T10:00:00Z: hugo: error calling partial",
@@ -84,7 +90,7 @@ describe("status", () => {
     const { code, stdout } = await hosts.run("status");
     expect(code).toBe(1);
     expect(stdout).toMatch(/web1: its name does not resolve; .* Check with: ssh root@gone/);
-    expect(stdout).toMatch(/web2 \(admin@web2\)\n {2}guard: proven/);
+    expect(stdout).toMatch(/web2 \(admin@web2\)\n {2}applied by pushgate 0.10.0\n {2}guard: proven/);
     expect(stdout).toMatch(/pending +1 delivery; no site, so nothing builds/);
     expect(stdout).toMatch(/published +nothing yet: no build has ended/);
     expect(stdout).toMatch(/web3 .*\n {2}is declared lost, so it was not queried/);

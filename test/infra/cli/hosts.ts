@@ -41,6 +41,7 @@ export function stackOf(hosts: readonly object[], hooks: readonly object[]): Dec
 
 const moved = [
   "/var/lib/pushgate-sites",
+  "/var/lib/pushgate/stamps",
   "/var/spool/pushgate",
   "/run/pushgate-guard",
   "/var/log/pushgate-nginx",
@@ -234,6 +235,7 @@ echo "$*" >>${this.folder}/pulumi.log
     const lines = Object.entries({ ...everyUnit("site"), ...units }).map(([name, states]) => `${name} ${states}\n`);
     this.write(host, "units", lines.join(""));
     this.write(host, "run/pushgate-guard/verdict", "proven\n");
+    this.write(host, "var/lib/pushgate/stamps/guard", "0.10.0-0123456789ab\nfile x\n");
     if (statusJson !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(statusJson));
   }
 

@@ -12,7 +12,7 @@ const programs = { receiver: { sha256: "a" }, builder: { sha256: "b" } };
 /** `had`: the layers whose stamp is on the host. */
 function lines(settings: Settings, ...had: string[]): string[] | undefined {
   const layers = hostLayers(settings, exampleHost, { certificate: "", clientCaPem: "", programs });
-  const stamps = had.map((name) => ["stamp", name, "0123456789ab"]);
+  const stamps = had.map((name) => ["stamp", name, "0.1.0-0123456789ab"]);
   const report = parseProbe(bareHost({}, ...stamps), Object.keys(layers));
   return firstApply(settings, exampleHost, layers, report)?.split("\n");
 }

@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { type HostReport, parseProbe, type SeenFact, type SeenLayer } from "../../../infra/apply/report.ts";
+import { version } from "../../../infra/apply/version.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { units } from "../../../infra/host/paths.ts";
 import { fitFaults, preflight, questionsOf } from "../../../infra/host/preflight.ts";
@@ -35,6 +36,7 @@ const { address6: _, ...withoutIpv6 } = host;
 const port = host.originPort;
 const check = (answers?: HostReport["system"], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
   preflight({ ...host, ...change }, report(answers, more), example);
+const stampedBy = (by: string) => [by, { ...layer(by, []), stamp: `${by}-0123456789ab` }] as const;
 type Row = readonly [what: string, found: ReturnType<typeof check>, says: RegExp];
 
 /** The host with one more program at a port. */
@@ -88,6 +90,7 @@ test.each<readonly [what: string, found: ReturnType<typeof check>]>([
   ["a tool that the probe did not try", check({ iprule: undefined })],
   ["newer versions, of more digits", check({ os: yes("debian 13"), nft: yes("nftables v1.0.10") })],
   ["just enough room, in /etc without packages", check({ nginx: notInstalled, free: disk(409_600, 51_200, 409_600) })],
+  ["an earlier version's host", check({}, { layers: Object.fromEntries(["0.0.9", version].map(stampedBy)) })],
   ["packages still to come", check({ nft: notInstalled, nftables: notInstalled })],
 ])("preflight accepts: %s", (_, found) => {
   expect(found).toEqual({ faults: [], warnings: [] });
@@ -97,6 +100,11 @@ test.each<Row>([
   ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /^ubuntu 24\.04 .* \(debian 12, debian 13\)\.$/],
   ["a forged line", check({ os: yes("x\npushgate: run y") }), /^x\?pushgate: run y is not/],
   ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
+  [
+    "a later version's host",
+    check({}, { layers: Object.fromEntries(["2.9.0", "2.10.0", version].map(stampedBy)) }),
+    /^pushgate 2\.10\.0 applied layers here, and this is [\d.]+: `up` goes back\./,
+  ],
   ["no IPv6", check({ ipv6: no }), /^no IPv6 on this host: .* 503\. Leave `address6` \(2001:db8::10\) out, or /],
   [
     "no IPv6 that is declared",

@@ -50,7 +50,7 @@ const apply = (text: string, end = 'rm -rf "$incoming"') => {
     facts: [],
   });
   const steps = { activate: `install_programs; echo "new $new_program"; ${end}`, reactivate: "restore_programs" };
-  return `( ${applyScript({ ...layer, ...steps }, "0123456789ab")} )
+  return `( ${applyScript({ ...layer, ...steps }, "0.1.0-0123456789ab")} )
 echo "applied $?"; cat ${paths.receiver}; echo\n`;
 };
 const send = (text: string, as = text) =>

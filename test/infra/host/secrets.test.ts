@@ -90,7 +90,7 @@ test("a host in sync keeps its stamp; a rotated secret gives a new one and is no
   const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
   const seen = { ...seenAsDeclared(audited), facts };
   expect(judgeSecrets(layer, { ...seen, applied: [] }, plain)).toMatchObject({
-    ...{ inSync: true, stamp: "0123456789ab", drift: [] },
+    ...{ inSync: true, stamp: "0.1.0-0123456789ab", drift: [] },
   });
   const docs = [`new-${configured.docs.current}`, configured.docs.current];
   const rotated = judgeSecrets(layer, { ...seen, applied: [] }, { ...plain, docs });
@@ -119,7 +119,7 @@ PATH=/tmp/bin:$PATH
 `;
 /** In a subshell: \`apply\` exits where it fails. */
 const applying = (settings: Settings, input: string) =>
-  `( ${applyScript(secretsLayer(settings), "0123456789ab", paths.state, input)} )\necho "applied $?"\n`;
+  `( ${applyScript(secretsLayer(settings), "0.1.0-0123456789ab", paths.state, input)} )\necho "applied $?"\n`;
 const applied = (settings: Settings, secrets: Credentials) => applying(settings, secretLines(secrets));
 const audit = (settings: Settings) =>
   `echo AUDIT; ( ${secretsLayer(settings).script}\n${secretsAudit.read} ); echo END\n`;

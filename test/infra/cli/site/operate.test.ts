@@ -183,6 +183,11 @@ done
 });
 
 describe("command line", () => {
+  test("--version prints package.json's version", async () => {
+    const { version } = JSON.parse(readFileSync("package.json", "utf8"));
+    expect(await hosts.run("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+  });
+
   test("--help of the program and of each command has examples", async () => {
     const { code, stdout } = await hosts.run("--help");
     expect(code).toBe(0);
