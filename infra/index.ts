@@ -66,13 +66,14 @@ const presentations = presentClientCertificate(zone, presented, names, made, onc
 const strictTls = ruleset(live, "config", rules.config, keep, onceApplied);
 const originPort = ruleset(live, "origin", rules.origin, keep, onceApplied);
 
-// 6 again: nginx stops trusting the former client certificate once Cloudflare presents the new one.
+// 6 again: nginx stops trusting the former client certificate once Cloudflare presents the new one, and leaves a former port.
 const clientCas = hosts.map((host) => {
   const own = namesOf(settings, host.host);
   const mine = presentations.filter(({ hostname }) => own.includes(hostname));
   const [certId = ""] = mine.map((one) => one.certId);
   const presents = (id: string) => Promise.all(own.map((name) => untilPresented(zone, name, id)));
-  return declareClientCa(host, inputs, { certId, resources: mine.map(({ resource }) => resource) }, presents);
+  const resources = mine.flatMap(({ resource }) => [resource, ...(originPort ? [originPort] : [])]);
+  return declareClientCa(host, inputs, { certId, resources }, presents);
 });
 
 // 3: no rule can skip Bot Fight Mode, which is off only where the operator chose that. 2: a signed delivery skips every

@@ -19,7 +19,13 @@ const host = object({
   ),
   address6: v.exactOptional(checked(isIPv6, "an IPv6 address", "Public IPv6 address, for DNS.")),
   hostname: dnsName("hooks.example.org", "Hostname for hooks only: Cloudflare blocks everything else there."),
-  originPort: amount(1, 65_535, 8443, "a TCP port", "Port on which Cloudflare, and nothing else, reaches the host."),
+  originPort: amount(
+    1,
+    65_535,
+    8443,
+    "a TCP port",
+    "Port on which Cloudflare, and nothing else, reaches the host. No delivery is rejected while it changes.",
+  ),
   state: v.optional(
     oneOf(["present", "absent", "lost"], "`absent` removes everything; `lost` skips a host that is gone."),
     "present",

@@ -39,7 +39,7 @@ export function hostLayers(settings: Settings, host: Host, made: Made) {
     proxy: proxyLayer(settings, host, made.clientCaPem),
     firewall: firewallLayer(settings, host),
     guard: guardLayer(settings),
-    "client-ca": clientCaLayer(made.clientCaPem),
+    "client-ca": clientCaLayer(made.clientCaPem, host.originPort),
   };
 }
 

@@ -62,6 +62,8 @@ export const nginxFolders = {
   cache: "/var/cache/pushgate-nginx",
   logs: "/var/log/pushgate-nginx",
 } as const;
+/** Leads a former origin port to the present one, for as long as Cloudflare may connect to it. */
+export const movedTable = "pushgate_moved";
 export const nginxLogs = {
   access: `${nginxFolders.logs}/hooks.log`,
   error: `${nginxFolders.logs}/error.log`,

@@ -34,7 +34,7 @@ import { release } from "./release.ts";
 import { buildWorld, type World, worldAround } from "./world.ts";
 
 /** The texts that differ between copies. They occur only in the state, the stack file and the zone. */
-type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
+export type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
 type Kept<More> = { readonly frozen: Frozen; readonly place: Place; readonly zone: ZoneState; readonly more: More };
 
 /** The host name of every copy, and its name in the stack. */
@@ -74,12 +74,14 @@ export async function deployedWorld(alias: string) {
   return { world, host };
 }
 
-const place = (host: Host, api: string): Place => ({
+export const placeOf = (host: Host, api: string): Place => ({
   login: `root@${host.alias}`,
   v4: host.address,
   v6: host.address6!,
   api,
 });
+export const moveTo = (text: string, from: Place, to: Place): string =>
+  (Object.keys(from) as (keyof Place)[]).reduce((moving, what) => moving.replaceAll(from[what], to[what]), text);
 
 /** Where an original is kept. */
 function folderOf({ name }: Pick<Original<unknown>, "name">) {
@@ -95,13 +97,12 @@ export async function copyOf<More>(original: Original<More>, alias: string, copi
   const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
   cpSync(at.authority, own, { recursive: true });
   const [host, authority] = await Promise.all([thawCopy(frozen, alias, copied), openAuthority(own)]);
-  const moved = (text: string, to: Place): string =>
-    (Object.keys(from) as (keyof Place)[]).reduce((moving, what) => moving.replaceAll(from[what], to[what]), text);
+  const moved = (text: string, api: string) => moveTo(text, from, placeOf(host, api));
 
-  const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), place(host, from.api))), authority });
+  const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), from.api)), authority });
   const stack = await workspace({ from: at.stack });
   for (const file of [stack.stackFile, join(stack.folder, "state/.pulumi/stacks/pushgate/test.json")])
-    writeFileSync(file, moved(readFileSync(file, "utf8"), place(host, api.url)));
+    writeFileSync(file, moved(readFileSync(file, "utf8"), api.url));
   const world = await worldAround([host], api, stack);
   await until("the guard has proved the copy", async () =>
     (await host.read("cat /run/pushgate-guard/verdict || true")) === "proven" ? true : undefined,
@@ -135,7 +136,7 @@ async function make<More>(original: Original<More>): Promise<void> {
     cpSync(join(world.stack.folder, "state"), join(at.stack, "state"), { recursive: true });
     copyFileSync(world.stack.stackFile, join(at.stack, basename(world.stack.stackFile)));
     cpSync(world.api.authority.folder, at.authority, { recursive: true });
-    const all: Kept<More> = { frozen, place: place(host, world.api.url), zone: world.api.zone, more };
+    const all: Kept<More> = { frozen, place: placeOf(host, world.api.url), zone: world.api.zone, more };
     await world.close();
     // The rename publishes the file complete: other test files wait for its name.
     writeFileSync(`${at.kept}.new`, JSON.stringify(all));

@@ -12,7 +12,7 @@ export default hostSuite({
   // trace), the boot order in which a host without IPv6 once started degraded (no-ipv6), and the newer journal,
   // which trace reads. The rehearsal sends matrix's attacks on bookworm. The others share the time of the two releases.
   only: {
-    bookworm: ["environment", "flood", "refusals"],
+    bookworm: ["environment", "flood", "refusals", "upgrade"],
     trixie: ["load", "matrix", "no-ipv6", "trace"],
   },
   patience: [300, 400],

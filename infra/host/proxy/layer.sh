@@ -28,13 +28,37 @@ reload() {
   return 1
 }
 
+# The port at which the socket is bound now.
+bound_port() { ss -Hltne | sed -n "/ cgroup:[^ ]*\/$socket /s/^[^ ]* *[^ ]* *[^ ]* *[^ ]*:\([0-9]*\) .*/\1/p;T;q"; }
+
+on_former() { # rule of a chain
+  printf '%s\n' "table inet $table" "delete table inet $table" "table inet $table {" 'chain former {' "$1" '}' '}' | nft -f - ||
+    say "deliveries of the next seconds may be rejected"
+}
+
+# While the socket is not bound, a new connection gets no reset and tries again within a second. Cloudflare still connects to
+# the former port then: its connections are led to the new one until the last layer of this `up` ends that.
+rebind() {
+  former=$(bound_port)
+  [ -z "$former" ] || on_former "type filter hook prerouting priority raw; tcp dport $former tcp flags & (syn | ack) == syn drop;"
+  systemctl stop "$socket" "$service"
+  systemctl start "$socket" || started=no
+  case $former in
+    "") ;;
+    "$port") nft delete table inet "$table" ;;
+    *) on_former "type nat hook prerouting priority dstnat; tcp dport $former redirect to :$port;" ;;
+  esac
+  [ "${started-}" != no ] || { lines_of "$socket"; return 1; }
+}
+
 # Where $renew is yes, the service restarts in any case.
 take_up() {
   # nginx would not start. A later layer of this `up` restores both.
   [ -s "$settled_ca" ] || rm -f "$settled_line"
+  # Of the file, which may be the former one again.
+  port=$(sed -n 's/^ListenStream=.*:\([0-9]*\)$/\1/p;T;q' "$units/$socket")
   [ "$(listens)" = yes ] || {
-    systemctl stop "$socket" "$service"
-    systemctl start "$socket" || { lines_of "$socket"; return 1; }
+    rebind || return 1
     renew=yes
   }
   systemctl is-active --quiet "$service" || renew=yes
@@ -61,6 +85,7 @@ reactivate() {
 retire() {
   remove_units "$socket" "$service" || return 1
   rm -rf "$logs" "$cache"
+  nft delete table inet "$table" 2>/dev/null
   ! id "$user" >/dev/null 2>&1 || userdel "$user"
 }
 

@@ -16,7 +16,7 @@ import { canaryPath, forbidden, originKey, servedByProxy, webhookPath } from "..
 import { anywhere, loopback, networks } from "../../networks.ts";
 import * as kit from "../kit.ts";
 import { originCertificate } from "../origin-certificate/origin-certificate.ts";
-import { clientCaPath, nginxFolders, nginxLogs, nginxUser, paths, settledCa, units } from "../paths.ts";
+import { clientCaPath, movedTable, nginxFolders, nginxLogs, nginxUser, paths, settledCa, units } from "../paths.ts";
 
 const lines = <T>(items: readonly T[], line: (item: T) => string): string =>
   items.map((item) => `        ${line(item)}`).join("\n");
@@ -112,7 +112,12 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
     values: {
       ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: errorLog },
       ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
-      ...{ certificate: originCertificate, settled_ca: settledCa.path, settled_line: settledCa.line },
+      ...{
+        table: movedTable,
+        certificate: originCertificate,
+        settled_ca: settledCa.path,
+        settled_line: settledCa.line,
+      },
     },
     files: [
       kit.file(paths.nginxOwn.sysusers, kit.template(import.meta.url, "sysusers.conf", { user: nginxUser })),

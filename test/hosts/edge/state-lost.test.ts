@@ -1,6 +1,6 @@
 /**
  * The client certificate changes while a git host delivers: by a higher generation, and because the state and its key
- * were lost. nginx rejects no delivery because of what `up` does, although Cloudflare presents the former certificate for
+ * were lost; and the origin port changes. nginx rejects no delivery because of what `up` does, although Cloudflare presents the former certificate for
  * seconds after nginx has the new CA. Without the former CA in nginx it would reject them.
  */
 import { rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { vaultKey } from "../../fakes/vault.ts";
 import { deployedWorld } from "../deployed.ts";
 import { actors } from "../lab/net.ts";
 import { repeatWhile } from "../repeat-while.ts";
-import { type Answer, hostnameOf } from "../world.ts";
+import { type Answer, hostEntry, hostnameOf } from "../world.ts";
 
 const { world, host } = await deployedWorld("keyless");
 
@@ -71,6 +71,23 @@ test("nginx rejects no delivery while adopt and up replace a lost state, and pre
   expect(rejected(answers)).toEqual([]);
   expect(await presents(leaf())).toBe(202);
   expect(await presents(former)).toBe(400);
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
+});
+
+test("nginx rejects no delivery while the origin port changes, and then leaves the former one", async () => {
+  world.stack.configure({ "pushgate:hosts": [hostEntry(host, { originPort: 8444 })] });
+  const { done: up, seen: answers } = await pushing(() => world.stack.up());
+  expect(up.code, up.stdout).toBe(0);
+  expect(answers.length).toBeGreaterThan(20);
+  expect(rejected(answers)).toEqual([]);
+  // The former port, from an address of Cloudflare's, before and after what a timer does a minute later.
+  const sent = delivery({ host: hostnameOf(host), headers: { "cf-connecting-ip": actors.github.v4[0] } });
+  const former = async () => (await world.contact(host, actors.edge.v4[2], sent, world.client(), 1_000)).status;
+  expect(await former()).toBe(202);
+  await host.inside("systemctl start pushgate-moved.service");
+  expect(await former()).toBe(0);
+  expect(await world.deliver()).toMatchObject({ status: 202 });
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

@@ -19,6 +19,8 @@ export type BootOptions = {
   readonly diskMegabytes?: number;
   /** false forbids the container to call bpf, so its systemd enforces no allowlist. Default true. */
   readonly enforces?: boolean;
+  /** Writes to the root folder of the host before it boots. */
+  readonly change?: (root: string) => void;
 };
 
 /** The disk and identity of a powered-off host, of which `thawCopy` boots copies. */
@@ -163,6 +165,7 @@ export async function bootHost(options: BootOptions): Promise<Host> {
   const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
   const identity = { name: options.name, slot, ipv6: !options.noIpv6 };
   await personalize(rootOf(disk), identity);
+  options.change?.(rootOf(disk));
   nameAddress(wire.host(slot).v4, options.name, `${options.name}.example.org`);
   return start(options, slot, new Container(options.name, disk, options.enforces));
 }

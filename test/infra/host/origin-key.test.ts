@@ -30,9 +30,9 @@ const fresh = `rm -rf ${root.at("/etc")}; mkdir -p ${root.at("/etc")}`;
 
 test("each certificate is one file that ends in one line end, whether its PEM has it or not", () => {
   for (const pem of ["PEM", "PEM\n"])
-    for (const { files } of [originCertificateLayer(served, exampleHost, pem), clientCaLayer(pem)])
+    for (const { files } of [originCertificateLayer(served, exampleHost, pem), clientCaLayer(pem, 8443)])
       expect(files[0]!.text).toBe("PEM\n");
-  expect(clientCaLayer("\nPEM\n\n").files[0]!.text).toBe("\nPEM\n");
+  expect(clientCaLayer("\nPEM\n\n", 8443).files[0]!.text).toBe("\nPEM\n");
 });
 
 test("a hostname of 64 characters is the certificate's common name, and a longer one is in the SAN alone", () => {

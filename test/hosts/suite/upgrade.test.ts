@@ -1,0 +1,81 @@
+/**
+ * The program takes over the host and the state of each released version: `up` rejects no delivery meanwhile, and creates,
+ * deletes and replaces nothing (decision 017). A state and a host of a later version are read, with a warning. At last the
+ * host is installed anew.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { version } from "../../../infra/apply/version.ts";
+import { paths } from "../../../infra/host/paths.ts";
+import { bootHost } from "../lab/host.ts";
+import { release } from "../release.ts";
+import { releasedVersions, releasedWorld } from "../released.ts";
+import { repeatWhile } from "../repeat-while.ts";
+
+describe.each(releasedVersions())("from %s", (released) => {
+  let { world, host, close } = {} as Awaited<ReturnType<typeof releasedWorld>>;
+  beforeAll(async () => {
+    ({ world, host, close } = await releasedWorld(released));
+  });
+  afterAll(async () => {
+    await close?.();
+    await host?.kill();
+  });
+  const clean = async () => {
+    const preview = await world.stack.preview("--expect-no-changes");
+    expect(preview.code, preview.stdout).toBe(0);
+    return preview;
+  };
+
+  test("no delivery is rejected while up brings the host to the present version, and nothing is made anew", async () => {
+    expect(await world.deliver()).toMatchObject({ status: 202 });
+    const preview = await world.stack.preview();
+    const { done: up, seen } = await repeatWhile(
+      () => world.stack.up(),
+      () => world.deliver(),
+    );
+    expect(up.code, up.stdout).toBe(0);
+    for (const { steps } of [preview, up]) expect(steps.filter(({ op }) => op !== "update")).toEqual([]);
+    expect(seen.filter(({ status }) => status !== 202)).toEqual([]);
+    expect(seen.length).toBeGreaterThan(5);
+    await clean();
+    const { stdout } = await world.stack.pushgate("status", "--json");
+    const { hosts, ...more } = JSON.parse(stdout);
+    expect(more).toMatchObject({ version, faults: [] });
+    for (const applied of hosts[0].versions) expect([released, version]).toContain(applied);
+  });
+
+  test("preview and up read what a later version left, and say so", async () => {
+    const later = (text: string) => text.replace(/\d+\.\d+\.\d+(?=-[0-9a-f]{12}\b)/g, "99.0.0");
+    const state = join(world.stack.folder, "state/.pulumi/stacks/pushgate/test.json");
+    writeFileSync(state, later(readFileSync(state, "utf8")));
+    // The secrets' stamp is encrypted in the state.
+    await host.inside(
+      `cd ${paths.stamps} && sed -i -E '1s/[0-9.]+(-[0-9a-f]{12})$/99.0.0\\1/' $(ls | grep -vx secrets)`,
+    );
+    const { diagnostics } = await clean();
+    const said = diagnostics.map(({ message }) => message).join("\n");
+    expect(said).toContain(
+      `${host.name}: pushgate 99.0.0 applied layers here, and this is ${version}: \`up\` goes back.`,
+    );
+    await host.inside(`chmod 0600 ${paths.nginx}`);
+    const up = await world.stack.up();
+    expect(up.code, up.stdout).toBe(0);
+    expect(up.steps.map(({ op, name }) => `${op} ${name}`)).toEqual([`update ${host.name}-proxy`]);
+    expect(await host.read(`head -n 1 ${paths.stamps}/proxy`)).toMatch(`${version}-`);
+    await clean();
+  });
+
+  test("up restores a host that was installed anew, with another SSH host key and another key for credentials", async () => {
+    const keys = () => host.read("sha256sum /etc/ssh/ssh_host_ed25519_key /var/lib/systemd/credential.secret");
+    const former = (await keys()).split("\n");
+    await host.kill();
+    host = await bootHost({ name: host.name, release, variant: "packages" });
+    const up = await world.stack.up();
+    expect(up.code, up.stdout).toBe(0);
+    for (const sum of (await keys()).split("\n")) expect(former).not.toContain(sum);
+    expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
+    await clean();
+  });
+});
