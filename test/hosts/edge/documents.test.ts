@@ -22,6 +22,7 @@ import { type Operator, startOperator, upstream } from "../operator.ts";
 import { front, page, prepareContent, siteFiles } from "../rebuild/site.ts";
 import { published, statusOf } from "../rebuild/status.ts";
 import { release } from "../release.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { worldAround } from "../world.ts";
 
 const hosts = new Map<string, Host>();
@@ -477,7 +478,14 @@ const steps: Readonly<Record<string, Steps>> = {
     [
       "npx pulumi up",
       async (line) => {
-        await type(line);
+        const [url, secret] = [...webhooks].find(([url]) => url.endsWith("/site"))!;
+        const head = git.repository("example/site").head()!;
+        const { seen } = await repeatWhile(
+          () => type(line),
+          () => send(new URL(url), secret, head),
+          200,
+        );
+        expect(seen.filter(({ status }) => status !== 202)).toEqual([]);
         expect(await web1().readFile(paths.nginx)).toContain("the next version");
         await push("upgraded", ["web1", "web2"]);
       },
