@@ -86,7 +86,7 @@ const trackedBy = (...paths: string[]): string[] =>
 function check(paths: readonly string[]): number {
   const all = trackedBy();
   const files = trackedBy(...paths).filter(
-    (file) => !others.some((pattern) => pattern.test(file)) && !file.endsWith(".pem"),
+    (file) => ![...others, /\.(pem|tgz)$/].some((pattern) => pattern.test(file)),
   );
   let faults = 0;
   for (const file of files.filter((file) => file.endsWith(".md"))) {
