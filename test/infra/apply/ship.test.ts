@@ -131,9 +131,11 @@ describe("what a host prints reaches Pulumi", () => {
   });
   test("as far as 1 MiB of each output, and without the script as a whole", () => {
     const flood = "yes >&2 & yes | head -c 9000000; kill $!";
-    const lengths = ([stdout, stderr]: unknown[]) => [String(stdout).length, String(stderr).length > 1 << 20];
-    expect(lengths(printed(flood))).toEqual([1 << 20, false]);
-    expect(lengths(printed(flood, '"$@"'))).toEqual([9_000_000, true]);
+    const over = ([stdout, stderr]: unknown[]) => [stdout, stderr].map((text) => String(text).length - (1 << 20));
+    const [output, error] = over(printed(flood));
+    expect([output, error! <= 0]).toEqual([0, true]);
+    // On a busy computer what comes on one of them fills the test's own buffer first.
+    expect(Math.min(...over(printed(flood, '"$@"')))).toBeGreaterThan(0);
   });
   test("at once", async () => {
     const running = spawn("sh", ["-c", bounded, "sh", "sh", "-c", "echo first; exec cat"]);
