@@ -32,7 +32,10 @@ make_folder() {
 remove_empty() { for folder; do [ ! -d "$folder" ] || rmdir --ignore-fail-on-non-empty -- "$folder"; done; }
 
 # By $1.new.
-replace() { sync -- "$1.new" && mv -fT -- "$1.new" "$1"; }
+replace() {
+  chattr -ia -- "$1" 2>/dev/null || :
+  sync -- "$1.new" && mv -fT -- "$1.new" "$1"
+}
 
 lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager | printable "\n" >&2; }
 
@@ -69,19 +72,40 @@ restart_and_watch() {
 
 modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }
 
-newest() { stat -c %Y "$@" 2>/dev/null | sort -n | tail -n 1; }
+# Whether a service's unit noted as $1 what the shell text $2 prints now (kit.ts).
+noted() { [ "$(eval "$2")" = "$(cat "$starts/$1" 2>/dev/null)" ]; }
 
-# Whether service $1 is no older than its files, its unit's and $2..., and systemd has read its unit's files.
-started_after() {
-  [ "$(systemctl show -p NeedDaemonReload --value "$1")" = no ] || return 1
-  began=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$1") own=$units/$1
-  shift
-  [ "${began#@}" -ge "$(newest "$own" "$@")" ]
+# Fact: "yes" if service $1 noted at its start what $2 prints, systemd has read its unit's files, and no file that it runs
+# from was replaced, such as its program or a library.
+runs_installed() {
+  shown=$(systemctl show -p MainPID -p NeedDaemonReload "$1")
+  pid=${shown#MainPID=}
+  replaced=$(sed -n 's/.* \(\/usr\/.*\) (deleted)$/\1/p' "/proc/${pid%%[!0-9]*}/maps" 2>/dev/null | sort -u | paste -sd ' ' -)
+  case $shown in *=no) ;; *) echo no && return ;; esac
+  noted "$1" "$2" || { echo no && return; }
+  echo "${replaced:+replaced since its start: }${replaced:-yes}"
+}
+
+# Home and groups of each of the accounts $1..., its shell if a login has one, and who else is in a group of these names.
+accounts() {
+  awk -F: -v names=" $* " 'function named(name) { return index(names, " " name " ") }
+    FILENAME ~ /group$/ { group[$3] = $1; n = split($4, member, ",")
+      for (i = 1; i <= n; i++) { of[member[i]] = of[member[i]] " " $1; if (named($1)) print member[i] " is in the group " $1 }
+      next }
+    named($1) { print $1, $6, group[$4] of[$1] ($7 ~ /\/nologin$/ ? "" : " may log in with " $7) }' /etc/group /etc/passwd
+}
+
+# In a process namespace, as usermod changes no home of an account that has processes.
+settle_account() { # name, home, group
+  [ "$(accounts "$1" "$3")" = "$1 $2 $3" ] || {
+    unshare --fork --pid --mount-proc usermod -d "$2" -s /usr/sbin/nologin -g "$3" -G '' "$1" && gpasswd -M '' "$3"
+  } >&2
 }
 
 # Stops and disables those of the units whose files are there.
 remove_units() {
   for unit; do
+    rm -f "$starts/$unit"
     [ ! -e "$units/$unit" ] || systemctl disable --quiet --now "$unit" || return 1
     systemctl reset-failed "$unit" 2>/dev/null || :
   done

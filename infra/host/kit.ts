@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import type { Probed } from "../apply/manifest.ts";
-import { plain, textBeside, type Value, variables } from "../apply/shell.ts";
+import { call, plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { type SiteHook, sourceSets } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
@@ -62,12 +62,27 @@ export const foldersFact = (name: string, folders: readonly Folder[]): HostFact 
   want: folders.map((folder) => folder.join(" ")).join("\n"),
 });
 
+/** Accounts that sysusers.conf makes: it leaves one that exists as it is. */
+export type Account = readonly [name: string, home: string, group: string];
+export const accountsFact = (name: string, accounts: readonly Account[]): HostFact => ({
+  name,
+  read: call("accounts", ...new Set(accounts.flatMap(([account, , group]) => [account, group]))),
+  want: accounts.map((account) => account.join(" ")).join("\n"),
+});
+
+/** Shell that prints the sum of what a service reads when it starts: its unit with all drop-ins, and these files. */
+export const readAtStart = (unit: string, ...files: readonly string[]): string =>
+  `{ systemctl cat ${unit}; cat ${files.join(" ")}; } 2>/dev/null | sha256sum`;
+/** In a unit: root notes what `sum` prints, which a fact compares later (common.sh). A file's times show nothing. */
+export const noting = (name: string, sum: string): string =>
+  `+/bin/sh -c 'mkdir -p ${paths.starts} && ${sum} >${paths.starts}/${name}'`;
+
 export const tmpfilesOf = (folders: readonly Folder[]): string =>
   folders.map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`).join("");
 
 export const layerScript = (base: string, layer: string, values: Values = {}, shared: readonly string[] = []): string =>
   [
-    variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, ...values }),
+    variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, starts: paths.starts, ...values }),
     ...["common.sh", ...shared].map((name) => textBeside(import.meta.url, name)),
     textBeside(base, "layer.sh"),
   ].join("\n");
@@ -103,11 +118,19 @@ export const question = (name: string, script: string, facts: Probed["facts"]): 
   ...{ name, script, facts, files: [], owns: [] },
 });
 
-/** Globs of the drop-ins of units, which change a unit without changing its file; `systemctl set-property` writes some. */
-export const dropIns = (...names: readonly string[]): string[] =>
-  [paths.units, "/etc/systemd/system.control", "/run/systemd/system", "/run/systemd/system.control"].flatMap((folder) =>
-    names.map((name) => `${folder}/${name}.d/*.conf`),
-  );
+/** Where systemd looks for a unit before `paths.units`; `systemctl set-property` writes there. */
+const before = ["/etc/systemd/system.control", "/run/systemd/system.control"];
+/** Globs of what changes a unit without changing its file: its drop-ins, and another file of its name that comes first. */
+export const dropIns = (...names: readonly string[]): string[] => [
+  ...[
+    paths.units,
+    ...before,
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+  ].flatMap((folder) => names.map((name) => `${folder}/${name}.d/*.conf`)),
+  ...before.flatMap((folder) => names.map((name) => `${folder}/${name}`)),
+];
 
 /**
  * The template `name` of the folder of `base` with a value for each `@name@`. A line that holds nothing but a

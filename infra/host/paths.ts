@@ -21,6 +21,8 @@ export const paths = {
   /** For each hook, encrypted by systemd-creds with the host's key. */
   credentials: "/etc/pushgate/credentials",
   metrics: "/run/pushgate/metrics.sock",
+  /** What services read at their last start. */
+  starts: "/run/pushgate/starts",
   guard: "/run/pushgate-guard",
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",

@@ -119,14 +119,12 @@ export const byHand: readonly ByHand[] = [
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.
     ['[ -z "$fresh" ] || break', "return 0"],
-    // Facts.
-    ['started_after "$service" "$start" "$key"', 'started_after "$service" "$start"'],
-    ['"$client_ca" "$settled_ca" "$settled_line")', '"$client_ca")'],
-    ['[ $((booted + ticks / $(getconf CLK_TCK) + 1)) -ge "$newest" ]', "true"],
+    ['kill -0 "$worker" 2>/dev/null && return 0', "return 0"],
+    ['if noted "$service.loaded" "$loaded"', "if true"],
   ]),
   ...within("infra/host/common.sh", "test/infra/host/proxy-shell.test.ts", [
-    ['NeedDaemonReload --value "$1")" = no ]', 'NeedDaemonReload --value "$1")" != never ]'],
-    ['-ge "$(newest "$own" "$@")" ]', '-ge "$(newest "$@")" ]'],
+    ["case $shown in *=no)", "case $shown in *)"],
+    ['noted "$1" "$2" || {', "true || {"],
   ]),
   ...within("infra/host/proxy/check.sh", "test/infra/host/proxy-shell.test.ts", [
     ["$staged&|", "&|"],

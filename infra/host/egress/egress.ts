@@ -1,6 +1,6 @@
 /** Which addresses the accounts of each site reach: egress.sh. The layer makes the accounts, then loads the table. */
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
-import { call, quote } from "../../apply/shell.ts";
+import { quote } from "../../apply/shell.ts";
 import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { loopback, networks, v4, v6 } from "../../networks.ts";
@@ -22,6 +22,13 @@ export const accountsOf = (sites: readonly SiteHook[]): string[] =>
 
 const reportersOf = (sites: readonly SiteHook[]): string[] =>
   sites.filter(isReported).map(({ name }) => reporterUser(name));
+
+const homesOf = (sites: readonly SiteHook[]): kit.Account[] =>
+  accountsOf(sites).map((name) => [
+    name,
+    sites.some((hook) => name === builderUser(hook.name)) ? paths.sites : "/nonexistent",
+    name,
+  ]);
 
 const sysusersOf = (hook: SiteHook): string =>
   kit.template(import.meta.url, "sysusers.conf", {
@@ -57,7 +64,10 @@ export function egressLayer(settings: Settings) {
   });
   const unitValues = { folders: [paths.etc, paths.lib], program, sandbox: kit.oneshotSandbox() };
   return kit.oneshotLayer(import.meta.url, "egress", {
-    values: { unit: units.egress, needs: program, sysusers: paths.builderSysusers },
+    values: {
+      ...{ unit: units.egress, needs: program, sysusers: paths.builderSysusers },
+      homes: homesOf(sites).map(([name, home]) => `${name}:${home}`),
+    },
     files: [
       kit.file(paths.builderSysusers, sites.map(sysusersOf).join("")),
       kit.file(paths.egress, configuration, { check: 'sh -n "$1"' }),
@@ -71,11 +81,7 @@ export function egressLayer(settings: Settings) {
         want: "as declared",
       },
       kit.enabledAndActive(units.egress),
-      ...sites.map((hook) => ({
-        name: `groups of the build accounts of ${hook.name}`,
-        read: call("groups_of", ...accountsOf([hook])),
-        want: accountsOf([hook]).join("\n"),
-      })),
+      ...sites.map((hook) => kit.accountsFact(`the build accounts of ${hook.name}`, homesOf([hook]))),
     ],
   });
 }

@@ -2,6 +2,7 @@ take_out() { nft delete table inet pushgate_egress 2>/dev/null || :; }
 
 activate() {
   systemd-sysusers "$sysusers"
+  for account in $homes; do settle_account "${account%%:*}" "${account#*:}" "${account%%:*}"; done
   start_unit
 }
 
@@ -10,5 +11,3 @@ retire() {
   remove_units "$unit"
   take_out
 }
-
-groups_of() { for account; do id -nG "$account" 2>/dev/null; done; }

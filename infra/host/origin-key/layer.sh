@@ -25,6 +25,7 @@ state() {
   fault=$(key_fault)
   [ -n "$fault" ] || fault=$(csr_fault)
   [ -n "$fault" ] || [ "$(stat -c '%a %U:%G' "$key")" = '600 root:root' ] || fault="the key is $(stat -c '%a %U:%G' "$key")"
+  [ -n "$fault" ] || [ "$(stat -c '%F %a %U:%G' "$csr")" = 'regular file 644 root:root' ] || fault="the request is $(stat -c '%F %a %U:%G' "$csr")"
   echo "${fault:-valid}"
 }
 
@@ -47,10 +48,14 @@ activate() {
     # Without the host's openssl.cnf, which may add extensions or require more names.
     OPENSSL_CONF=/dev/null openssl req -new -sha256 -key "$key" -out "$csr.new" \
       -subj "$subject" -addext "subjectAltName=DNS:$hostname"
-    chmod 0644 "$csr.new"
     rm -rf "$csr"
     replace "$csr"
+  elif [ -L "$csr" ]; then
+    cp "$csr" "$csr.new"
+    replace "$csr"
   fi
+  chown root:root "$csr"
+  chmod 0644 "$csr"
   cat "$csr"
 }
 

@@ -3,17 +3,35 @@ shim=/usr/sbin/policy-rc.d
 # Seconds that another package manager, such as unattended-upgrades, may hold a lock.
 lock_timeout=300
 
-# The packages that are not installed, in one line. dpkg-query reads its whole database for each call.
-absent() {
+# A line for each package that is installed. dpkg-query reads its whole database for each call.
+installed() {
   # shellcheck disable=SC2086
-  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $packages 2>/dev/null | sed -n 's/^installed //p' | paste -sd ' ' -)
-  for package in $packages; do among "$package" "$installed" || echo "$package"; done | paste -sd ' ' -
+  dpkg-query -W -f='${db:Status-Status} ${Package} ${Version}\n' $packages 2>/dev/null | sed -n 's/^installed //p'
+}
+
+# The packages that are not installed, in one line.
+absent() {
+  names=$(installed | sed 's/ .*//' | paste -sd ' ' -)
+  for package in $packages; do among "$package" "$names" || echo "$package"; done | paste -sd ' ' -
+}
+
+# Those of an earlier version than the last apply left. An upgrade is no drift.
+downgraded() {
+  [ ! -e "$versions" ] || installed | grep -Fxv -f "$versions" | while read -r package version; do
+    ! dpkg --compare-versions "$version" lt "$(sed -n "s/^$package //p" "$versions")" || echo "$package"
+  done | paste -sd ' ' -
 }
 
 state() {
-  missing=$(absent)
-  echo "${missing:+missing: }${missing:-installed}"
+  missing=$(absent) older=$(downgraded)
+  echo "${missing:+missing: }${missing:-${older:+downgraded: }${older:-installed}}"
 }
+
+# Folders of pushgate that an account other than root can write.
+# shellcheck disable=SC2086
+writable() { find $folders -maxdepth 1 -type d \( ! -user root -o -perm /022 \) 2>/dev/null; }
+
+retire() { rm -f "$versions"; }
 
 # invoke-rc.d runs the shim: exit status 101 keeps an install from starting services. A policy-rc.d that is already on
 # the host stays in charge.
@@ -41,7 +59,8 @@ activate() {
   export LC_ALL=C DEBIAN_FRONTEND=noninteractive
   # On Ubuntu, needrestart would restart services of other software after an install.
   export NEEDRESTART_SUSPEND=1
-  missing=$(absent)
+  writable | while read -r folder; do chown root:root -- "$folder" && chmod go-w -- "$folder"; done
+  missing=$(echo "$(absent) $(downgraded)" | xargs)
   if [ -n "$missing" ]; then
     case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
     trap shim_out EXIT
@@ -67,4 +86,6 @@ activate() {
     SYSTEMCTL_SKIP_SYSV=1 systemctl --quiet disable --no-reload --now nginx.service
     rm -f "$new_nginx"
   fi
+  installed >"$versions.new"
+  replace "$versions"
 }

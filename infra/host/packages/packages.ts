@@ -22,8 +22,14 @@ export function packagesOf(settings: Settings): string[] {
 export function packagesLayer(settings: Settings) {
   const packages = packagesOf(settings);
   return layerOf(import.meta.url, "packages", {
-    values: { packages, new_nginx: `${paths.state}/nginx-is-new` },
-    facts: [{ name: `packages ${packages.join(", ")}`, read: "state", want: "installed" }],
+    values: {
+      ...{ packages, new_nginx: `${paths.state}/nginx-is-new`, versions: `${paths.state}/versions` },
+      folders: [paths.etc, paths.lib, paths.state],
+    },
+    facts: [
+      { name: `packages ${packages.join(", ")}`, read: "state", want: "installed" },
+      { name: "pushgate's folders that others can write", read: "writable | grep . || echo none", want: "none" },
+    ],
     // A slow mirror and a held lock together.
     timeout: 900,
   });

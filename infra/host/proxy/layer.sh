@@ -67,6 +67,7 @@ take_up() {
 
 activate() {
   systemd-sysusers "$sysusers"
+  settle_account "$user" / "$user"
   systemd-tmpfiles --create "$tmpfiles"
   enable_units "$socket" "$service"
   renew=no
@@ -84,6 +85,7 @@ reactivate() {
 
 retire() {
   remove_units "$socket" "$service" || return 1
+  rm -f "$starts/$service.loaded"
   rm -rf "$logs" "$cache"
   nft delete table inet "$table" 2>/dev/null
   ! id "$user" >/dev/null 2>&1 || userdel "$user"
@@ -105,13 +107,5 @@ greeting() {
 
 serves() { [ -n "$(greeting)" ]; }
 
-# "yes" if service and workers are no older than the files that each reads at its start. A second is the resolution.
-runs_what_is_installed() {
-  started_after "$service" "$start" "$key" || { echo no; return; }
-  newest=$(newest "$conf" "$certificate" "$client_ca" "$settled_ca" "$settled_line")
-  booted=$(($(date +%s) - $(cut -d. -f1 /proc/uptime)))
-  for worker in $(workers); do
-    ticks=$(sed 's/.*) //' "/proc/$worker/stat" | cut -d' ' -f20)
-    [ $((booted + ticks / $(getconf CLK_TCK) + 1)) -ge "$newest" ] && echo yes || echo no
-  done | sort -u
-}
+# A reload reads files anew, except those of `started`.
+runs_what_is_installed() { if noted "$service.loaded" "$loaded"; then runs_installed "$service" "$started"; else echo no; fi; }

@@ -104,7 +104,11 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
   const errorLog = nginxLogs.error;
   const named = { user: nginxUser, logs: nginxFolders.logs };
   const rotated = { ...named, service: units.nginx };
+  const started = kit.readAtStart(units.nginx, start, originKey);
+  const loaded = kit.readAtStart("", paths.nginx, originCertificate, clientCaPath, settledCa.path, settledCa.line);
+  const logs: kit.Folder = [nginxFolders.logs, "2750", `${nginxUser}:adm`];
   const service = {
+    ...{ noteStarted: kit.noting(units.nginx, started), noteLoaded: kit.noting(`${units.nginx}.loaded`, loaded) },
     ...{ socket: units.nginxSocket, program: start, key: originKey, keyName, sandbox: kit.sandbox("nginx") },
     home: inHome ? "# For a folder of `site.folders`.\nProtectHome=read-only" : "",
   };
@@ -112,12 +116,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
     values: {
       ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: errorLog },
       ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
-      ...{
-        table: movedTable,
-        certificate: originCertificate,
-        settled_ca: settledCa.path,
-        settled_line: settledCa.line,
-      },
+      ...{ started, loaded, table: movedTable, settled_ca: settledCa.path, settled_line: settledCa.line },
     },
     files: [
       kit.file(paths.nginxOwn.sysusers, kit.template(import.meta.url, "sysusers.conf", { user: nginxUser })),
@@ -138,6 +137,8 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
         want: "yes",
       },
       { name: `${units.nginx} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
+      kit.accountsFact("nginx's account", [[nginxUser, "/", nginxUser]]),
+      kit.foldersFact("the folder of nginx's logs", [logs]),
       {
         name: `answer of the origin port ${port} to a client without a certificate`,
         read: "greeting",

@@ -47,7 +47,7 @@ take_up() {
     # shellcheck disable=SC2254 # a pattern
     case $path in
       "$units"/$everySocket) [ ! -e "$path" ] || continue ;;
-      "$units/$metrics" | "$units/$metrics.d"/*) path=$units/$metrics ;;
+      */"$metrics" | */"$metrics.d"/*) path=$units/$metrics ;;
       *) continue ;;
     esac
     keep_for_now "$path" || systemctl stop "${path##*/}" 2>/dev/null || :
@@ -79,6 +79,7 @@ take_up() {
 activate() {
   install_programs
   systemd-sysusers "$sysusers"
+  settle_account "$user" "$spool" "$group"
   systemd-tmpfiles --create "$tmpfiles"
   for folder in "$spool"/*/; do
     folder=${folder%/}
@@ -89,7 +90,7 @@ activate() {
   renew=$new_program
   for path in $changed; do
     case $path in
-      "$settings" | "$units/$service" | "$units/$service.d"/* | "$units"/pushgate-.*) renew=yes ;;
+      "$settings" | */"$service" | */"$service.d"/* | */pushgate-.*) renew=yes ;;
     esac
   done
   # shellcheck disable=SC2086 # `take_up` has systemd read the files
@@ -137,7 +138,7 @@ retire() {
   remove_units $everySocket "$metrics" "$service" || exit 1
   systemctl stop "$slice" 2>/dev/null
   remove_programs
-  remove_empty "${metricsPath%/*}" sockets.target.wants
+  remove_empty "$starts" "${metricsPath%/*}" sockets.target.wants
   # Half-written files never were a delivery; every other file was accepted and is kept.
   find "$spool" -mindepth 2 -maxdepth 2 -type f -name '.*.tmp' -delete 2>/dev/null
   find "$spool" -depth -type d -empty -delete 2>/dev/null
@@ -162,10 +163,8 @@ bound() {
   echo "${found:-nothing}"
 }
 
-ranges() { systemctl show -p "$2" --value "$1" | tr ' ' '\n' | LC_ALL=C sort | paste -sd ' ' -; }
+# With those of the slices above, which systemd adds.
+ranges() { systemctl show -p "$2" --value -- "$1" "$slice" -.slice | tr ' ' '\n' | sed '/^$/d' | LC_ALL=C sort | paste -sd ' ' -; }
 admits() { printf %s "$(ranges "$1" IPAddressAllow), not $(ranges "$1" IPAddressDeny)"; }
 hashed() { sha256sum | cut -c 1-64; }
 
-runs_what_is_installed() {
-  started_after "$service" "$program" "$settings" "$credentials"/* && echo yes || echo no
-}

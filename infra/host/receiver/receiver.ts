@@ -10,6 +10,7 @@ import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
 import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
+import { call } from "../../apply/shell.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
@@ -57,6 +58,11 @@ const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
   return kit.unitFile(import.meta.url, units.socket(name), values, "pushgate-receiver.socket");
 };
 
+const readAtStart = (settings: Settings): string => {
+  const credentials = credentialFiles(settings).map((name) => `${paths.credentials}/${name}`);
+  return kit.readAtStart(units.receiver, paths.receiver, paths.receiverSettings, ...credentials);
+};
+
 export function serviceUnit(settings: Settings): HostFile {
   const sockets = [...socketsOf(settings), units.metricsSocket];
   const denied = "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.";
@@ -65,6 +71,7 @@ export function serviceUnit(settings: Settings): HostFile {
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
     credentials: settings.hooks.map(({ name }) => loadCredential(name)).join("\n"),
     ...{ program: paths.receiver, settings: paths.receiverSettings, spool: paths.spool },
+    note: kit.noting(units.receiver, readAtStart(settings)),
     ...{ user: receiverUser, group: spoolGroup, slice },
     memoryMiB: receiverMemoryMiB(settings.limits),
     sandbox: kit.sandbox("node", denied),
@@ -106,6 +113,7 @@ export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
   const folders: kit.Folder[] = [[paths.spool, "750", `root:${spoolGroup}`], ...hooks.map(folderOf)];
   const accounts = { user: receiverUser, group: spoolGroup, spool: paths.spool, readers: metricsGroup };
   const { values, facts, shared } = programsOf(receiverPrograms, made);
+  const started = readAtStart(settings);
   return kit.layerOf(import.meta.url, "receiver", {
     shared,
     values: {
@@ -145,7 +153,13 @@ export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
         want: `socket 660 root:${metricsGroup}`,
       },
       kit.enabledAndActive(units.receiver),
-      { name: `${units.receiver} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
+      {
+        name: `${units.receiver} runs what is installed`,
+        read: call("runs_installed", units.receiver, started),
+        want: "yes",
+      },
+      { name: `${units.receiver} answers`, read: "! serves || echo yes", want: "yes" },
+      kit.accountsFact("the receiver's account", [[receiverUser, paths.spool, spoolGroup]]),
       { name: credentialsFact, read: `ls -A ${paths.credentials}`, want: encrypted.join("\n") },
       kit.foldersFact("the spool's folders", folders),
     ],

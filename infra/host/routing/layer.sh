@@ -13,9 +13,8 @@ rule() {
   lacks "$@" || ip "-$1" -N rule show table "$table" | tr -s '\t ' ' ' | sed 's/^[0-9]*: //; s/ *$//'
 }
 
-default_route() {
-  lacks "$@" || ip "-$1" route show table "$table" 2>/dev/null | grep -o "^$2"
-}
+# Without the attributes that the kernel adds. Any other route of the table would come first for its visitors.
+routes() { lacks "$@" || ip "-$1" route show table "$table" 2>/dev/null | sed 's/\( dev lo\) .*/\1/'; }
 
 # Rule and route can be there while another rule comes first: the kernel reports where a reply to $4 would go.
 way_of_reply() { # family, way, source address, visitor

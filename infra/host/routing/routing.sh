@@ -34,6 +34,11 @@ assert() { # family, source address, any visitor
     ip "-$1" route replace local default dev lo table "$table" protocol kernel || return 1
     echo "placed the IPv$1 route"
   fi
+  # Any other route of the table would come first for some visitors.
+  # shellcheck disable=SC2086
+  ip "-$1" route show table "$table" | grep -v '^local default dev lo' | while read -r other; do
+    ip "-$1" route del $other table "$table"
+  done
   if [ "$(own_rules "$1" | sed 's/^[0-9]*: //')" != "from $2 fwmark $fwmark iif lo lookup $table" ] || ! stays "$@"; then
     place "$@" && stays "$@"
   fi

@@ -34,7 +34,7 @@ function familyFacts(family: 4 | 6): HostFact[] {
   const about = `IPv${family}`;
   return [
     { name: `${about} routing rule`, read: `rule ${family} '${rule}'`, want: rule, about },
-    { name: `${about} route in table ${routingTable}`, read: `default_route ${family} '${route}'`, want: route, about },
+    { name: `${about} route in table ${routingTable}`, read: `routes ${family} '${route}'`, want: route, about },
     {
       name: `route of a reply to an ${about} visitor`,
       read: `way_of_reply ${family} '${way}' ${loopback[version]} ${exampleAddress[version]}`,

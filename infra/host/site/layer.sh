@@ -3,6 +3,12 @@
 # Whether the path $2 is the link to the releases of hook $1.
 is_link_of() { [ "$(readlink -- "$2")" = "$sites/$1/current" ]; }
 
+# Fact: where the web root $2 leads to, if the note of hook $1 names it.
+link_of() {
+  grep -qxF -- "$2" "$notes/$1" 2>/dev/null || echo "note missing"
+  readlink -- "$2"
+}
+
 # The current release takes the link's place: a folder of root's, which the web server goes on serving.
 give_back() ( # hook
   read -r root <"$notes/$1"

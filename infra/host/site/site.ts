@@ -62,7 +62,7 @@ export function siteLayer(settings: Settings) {
     facts: [
       ...webRoots.map(([name, webRoot]) => ({
         name: `the link ${webRoot} leads to`,
-        read: call("readlink --", webRoot),
+        read: call("link_of", name, webRoot),
         want: `${paths.sites}/${name}/current`,
       })),
       ...sites.map(({ name }) => enabledAndActive(units.site(name))),

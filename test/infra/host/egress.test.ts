@@ -217,15 +217,17 @@ describe("the configuration", () => {
     expect(portsOf(account, hook)).toBe(ports);
   });
 
-  test("every account that the layer makes has a line that confines it, and a fact holds its groups", () => {
+  test("every account that the layer makes has a line that confines it, and a fact holds it", () => {
     const accounts = [...textOf(paths.builderSysusers).matchAll(/^u (\S+) - /gm)].map(([, name]) => name!);
     const confined = [...textOf(paths.egress).matchAll(/^([\w-]+);/gm)].map(([, name]) => name!);
     expect(accounts.toSorted()).toEqual(confined.toSorted());
-    const facts = layer.facts.filter(({ read }) => read.startsWith("groups_of "));
-    expect(facts.map(({ name, read, want }) => [name, read, want.split("\n")])).toEqual(
+    const facts = layer.facts.filter(({ read }) => read.startsWith("accounts "));
+    expect(
+      facts.map(({ name, read, want }) => [name, read, want.split("\n").map((line) => line.split(" ")[0])]),
+    ).toEqual(
       ["site", "docs"].map((hook) => {
         const own = accounts.filter((name) => name.endsWith(`-${hook}`));
-        return [`groups of the build accounts of ${hook}`, `groups_of ${own.map((one) => `'${one}'`).join(" ")}`, own];
+        return [`the build accounts of ${hook}`, `accounts ${own.map((one) => `'${one}'`).join(" ")}`, own];
       }),
     );
   });

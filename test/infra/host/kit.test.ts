@@ -40,13 +40,15 @@ test("a layer owns its files and the drop-ins of its units, and its steps are fu
   const base = baseWith({ "layer.sh": "activate() {\n:\n}\n" });
   const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
   const { script, ...layer } = layerOf(base, "name", { files, facts: [] });
-  const folders = ["/etc/systemd/system", "/etc/systemd/system.control", "/run/systemd/system"];
+  const before = ["/etc/systemd/system.control", "/run/systemd/system.control"];
+  const after = ["/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"];
   expect(layer).toEqual({
     ...{ name: "name", files, facts: [], timeout: 60 },
     ...{ activate: "activate", reactivate: "reactivate", retire: "retire" },
     owns: [
       ...["/etc/systemd/system/a.service", "/etc/other.conf"],
-      ...[...folders, "/run/systemd/system.control"].map((folder) => `${folder}/a.service.d/*.conf`),
+      ...["/etc/systemd/system", ...before, ...after].map((folder) => `${folder}/a.service.d/*.conf`),
+      ...before.map((folder) => `${folder}/a.service`),
     ],
   });
   const steps = (text = "") =>
