@@ -208,7 +208,7 @@ const kernel: readonly Mutation[] = [
   ["egress", "nft flush chain inet pushgate_egress output", "missing: meta skuid"],
   ["receiver", replaced("/usr/bin/node"), installed(receiver, "replaced since its start: /usr/bin/node")],
   ["proxy", replaced("/usr/sbin/nginx"), installed(nginx, "replaced since its start: /usr/sbin/nginx")],
-  ["packages", version("openssl", "1.0"), "downgraded: openssl"],
+  ["packages", version("nodejs", "1.0"), "downgraded: nodejs"],
   ["secrets", `rm ${paths.state}/salt`, 'salt: declared is "600 root:root"'],
   ["tools", `rm -r ${paths.tools}/sass-1.89.2`, 'declared is "as installed", the host reports "missing"'],
   ["builder", `mkdir ${paths.tools}/hugo-0.1.0`, not(`what is in ${paths.tools} for no site`, "nothing", "hugo-0.1.0")],
