@@ -8,7 +8,7 @@ import { printable, printableLines } from "../../service/printable.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { factLine, fileLine, plainMode, sha256 } from "./manifest.ts";
 import { type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
-import { readStamp, version } from "./version.ts";
+import { readStamp, sealed, version } from "./version.ts";
 
 export type Reconciled = {
   readonly stamp: string;
@@ -16,6 +16,9 @@ export type Reconciled = {
   /** Manual changes on the host since the last apply, for a person; a diff follows on further lines. */
   readonly drift: readonly string[];
 };
+
+const isValid = (layer: string, stamp = ""): boolean =>
+  readStamp(stamp)?.isTombstone === false && stamp === sealed(layer, stamp.slice(0, -4));
 
 /** The host has neither a file nor a stamp of the layer: there is nothing to remove. */
 export const neverCame = ({ stamp, owned }: SeenLayer): boolean => stamp === undefined && owned.length === 0;
@@ -26,13 +29,13 @@ function newStamp(layer: HostLayer, { stamp, files, owned, facts }: SeenLayer, o
     const { type, mode, owner, sha256 } = files[path] ?? {};
     return [path, type, mode, owner, sha256];
   });
-  const hash = sha256(JSON.stringify([layer, stamp, found, [...owned].sort(), facts, old])).slice(0, 12);
-  return `${version}-${hash}`;
+  const hash = sha256(JSON.stringify([layer, stamp, found, [...owned].sort(), facts, old])).slice(0, 8);
+  return sealed(layer.name, `${version}-${hash}`);
 }
 
 export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => string = randomUUID): Reconciled {
   if (layer.present === false) return leaving(layer, seen, random);
-  const old = readStamp(seen.stamp)?.isTombstone === false ? seen.stamp : undefined;
+  const old = isValid(layer.name, seen.stamp) ? seen.stamp : undefined;
   const faults = differences(layer, seen);
   if (old !== undefined && faults.length === 0) return { stamp: old, inSync: true, drift: [] };
   const drift = manualChanges(layer, seen, old !== undefined, faults);
@@ -40,11 +43,10 @@ export function reconcile(layer: HostLayer, seen: SeenLayer, random: () => strin
 }
 
 function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Reconciled {
-  const read = readStamp(seen.stamp);
-  const tombstone = read?.isTombstone === true;
+  const tombstone = readStamp(seen.stamp)?.isTombstone === true;
   if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };
-  const old = read === undefined ? random() : seen.stamp!;
+  const old = tombstone || isValid(layer.name, seen.stamp) ? seen.stamp! : random();
   const drift = tombstone ? seen.owned.map((path) => `${printable(path)} is back, though the layer was removed`) : [];
   return { stamp: `absent-${newStamp(layer, seen, old)}`, inSync: false, drift };
 }

@@ -70,9 +70,9 @@ export const accountsFact = (name: string, accounts: readonly Account[]): HostFa
   want: accounts.map((account) => account.join(" ")).join("\n"),
 });
 
-/** Shell that prints the sum of what a service reads when it starts: its unit with all drop-ins, and these files. */
-export const readAtStart = (unit: string, ...files: readonly string[]): string =>
-  `{ systemctl cat ${unit}; cat ${files.join(" ")}; } 2>/dev/null | sha256sum`;
+/** Shell that prints the sum of what a service reads when it starts: these files, and `unit` with all drop-ins. */
+export const readAtStart = (files: readonly string[], unit?: string): string =>
+  `{ ${unit === undefined ? "" : `systemctl cat ${unit}; `}cat ${files.join(" ")}; } 2>/dev/null | sha256sum`;
 /** In a unit: root notes what `sum` prints, which a fact compares later (common.sh). A file's times show nothing. */
 export const noting = (name: string, sum: string): string =>
   `+/bin/sh -c 'mkdir -p ${paths.starts} && ${sum} >${paths.starts}/${name}'`;

@@ -108,12 +108,13 @@ upgrade() {
   systemctl --no-block try-restart "$nginx"
 }
 
-# While a closed socket is tried again, only root may connect to it: nginx's workers must not before the proof.
+# While a closed socket is tried again, only root may connect to it: nginx's workers must not before the proof. One that an
+# apply has opened meanwhile stays open.
 reopen() {
   [ -s "$run/closed" ] || return 0
   closed=
   while read -r unit; do
-    systemctl is-enabled --quiet "$unit" && closed="$closed $unit"
+    ! systemctl is-active --quiet "$unit" && systemctl is-enabled --quiet "$unit" && closed="$closed $unit"
   done <"$run/closed"
   [ -n "$closed" ] || return 0
   nft -f - <<TABLE || close trial "the trial table cannot be loaded" "systemctl status pushgate-guard.service"

@@ -9,21 +9,20 @@ installed() {
   dpkg-query -W -f='${db:Status-Status} ${Package} ${Version}\n' $packages 2>/dev/null | sed -n 's/^installed //p'
 }
 
-# The packages that are not installed, in one line.
+# In one line each, of what `installed` printed as $now: packages that are not installed, and those of an earlier version
+# than the last apply left. An upgrade is no drift.
 absent() {
-  names=$(installed | sed 's/ .*//' | paste -sd ' ' -)
+  names=$(echo "$now" | sed 's/ .*//' | paste -sd ' ' -)
   for package in $packages; do among "$package" "$names" || echo "$package"; done | paste -sd ' ' -
 }
-
-# Those of an earlier version than the last apply left. An upgrade is no drift.
 downgraded() {
-  [ ! -e "$versions" ] || installed | grep -Fxv -f "$versions" | while read -r package version; do
+  [ ! -e "$versions" ] || echo "$now" | grep -Fxv -f "$versions" | while read -r package version; do
     ! dpkg --compare-versions "$version" lt "$(sed -n "s/^$package //p" "$versions")" || echo "$package"
   done | paste -sd ' ' -
 }
 
 state() {
-  missing=$(absent) older=$(downgraded)
+  now=$(installed) missing=$(absent) older=$(downgraded)
   echo "${missing:+missing: }${missing:-${older:+downgraded: }${older:-installed}}"
 }
 
@@ -60,9 +59,10 @@ activate() {
   # On Ubuntu, needrestart would restart services of other software after an install.
   export NEEDRESTART_SUSPEND=1
   writable | while read -r folder; do chown root:root -- "$folder" && chmod go-w -- "$folder"; done
-  missing=$(echo "$(absent) $(downgraded)" | xargs)
+  now=$(installed) missing=$(absent) older=$(downgraded)
+  case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
+  missing=$missing${older:+ $older}
   if [ -n "$missing" ]; then
-    case $missing in *nginx*) mkdir -p "${new_nginx%/*}" && : >"$new_nginx" ;; esac
     trap shim_out EXIT
     trap 'exit 1' HUP INT TERM
     shim_in

@@ -104,8 +104,8 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
   const errorLog = nginxLogs.error;
   const named = { user: nginxUser, logs: nginxFolders.logs };
   const rotated = { ...named, service: units.nginx };
-  const started = kit.readAtStart(units.nginx, start, originKey);
-  const loaded = kit.readAtStart("", paths.nginx, originCertificate, clientCaPath, settledCa.path, settledCa.line);
+  const started = kit.readAtStart([start, originKey], units.nginx);
+  const loaded = kit.readAtStart([paths.nginx, originCertificate, clientCaPath, settledCa.path, settledCa.line]);
   const logs: kit.Folder = [nginxFolders.logs, "2750", `${nginxUser}:adm`];
   const service = {
     ...{ noteStarted: kit.noting(units.nginx, started), noteLoaded: kit.noting(`${units.nginx}.loaded`, loaded) },

@@ -60,7 +60,7 @@ const socketUnit = ({ name, port, cidrs }: SourceSet): HostFile => {
 
 const readAtStart = (settings: Settings): string => {
   const credentials = credentialFiles(settings).map((name) => `${paths.credentials}/${name}`);
-  return kit.readAtStart(units.receiver, paths.receiver, paths.receiverSettings, ...credentials);
+  return kit.readAtStart([paths.receiver, paths.receiverSettings, ...credentials], units.receiver);
 };
 
 export function serviceUnit(settings: Settings): HostFile {

@@ -4,8 +4,8 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
 import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { version } from "../../../infra/apply/version.ts";
-import { seenAsDeclared, stamps } from "./shell-host.ts";
+import { sealed, version } from "../../../infra/apply/version.ts";
+import { seenAsDeclared } from "./shell-host.ts";
 
 const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
 const fact = { name: "unit x", read: "systemctl is-active x", want: "active" };
@@ -13,15 +13,15 @@ const layer: HostLayer = {
   ...{ name: "x", files: [file], owns: ["/etc/pushgate/*"], facts: [fact] },
   ...{ activate: ":", retire: ":", present: true, timeout: 60 },
 };
-const stamp = stamps.former;
 const asDeclared = seenAsDeclared(layer);
+const stamp = asDeclared.stamp!;
 const seenFile = asDeclared.files[file.path]!;
 const never = () => {
   throw new Error("the random value was used");
 };
 
 describe("as declared", () => {
-  test.each([stamp, "0.0.9-0123456789ab", "99.0.0-0123456789ab"])("reconcile returns the host's stamp %s", (stamp) => {
+  test.each([stamp, sealed("x", "0.0.9-01234567"), sealed("x", "99.0.0-01234567")])("reconcile returns the host's stamp %s", (stamp) => {
     expect(reconcile(layer, { ...asDeclared, stamp }, never)).toEqual({ stamp, inSync: true, drift: [] });
   });
 
@@ -63,7 +63,7 @@ describe("a manual change", () => {
   });
 
   test("reconcile gives a stamp of its own for each, and none for the order of what is owned", () => {
-    const changes = [{}, { facts: [] }, ...Object.values(drifts), { stamp: "0.1.0-ba9876543210", facts: [] }];
+    const changes = [{}, { facts: [] }, ...Object.values(drifts), { stamp: sealed("x", "0.1.0-ba987654"), facts: [] }];
     const given = changes.map((change) => reconcile(layer, { ...asDeclared, ...change }, never).stamp);
     // No answer to the one fact is among the drifts, too.
     expect(new Set(given).size).toBe(changes.length - 1);
@@ -110,13 +110,8 @@ describe("a change of the program", () => {
 
 describe("an invalid stamp", () => {
   const foreign = [
-    "",
-    "0123456789ab",
-    "0.1.0-0123456789AB",
-    "0.1.0-0123456789abc",
-    "0.1-0123456789ab",
-    "0.1.0-0123456789ab\n",
-    `absent-${stamp}`,
+    ...["", stamp.toUpperCase(), `${stamp}c`, `${stamp}\n`, `absent-${stamp}`, "0.1.0-0123456789ab", "0123456789ab"],
+    ...[sealed("x", "0.1-01234567"), seenAsDeclared({ ...layer, name: "y" }).stamp!],
   ];
 
   test.each(foreign)("reconcile replaces the stamp %j", (text) => {

@@ -30,6 +30,7 @@ import {
   sha256,
 } from "../../../infra/apply/manifest.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "../../../infra/apply/report.ts";
+import { sealed } from "../../../infra/apply/version.ts";
 import type { Ran } from "../host/namespace.ts";
 
 /** "user:group" of the user who runs the test. */
@@ -185,7 +186,7 @@ export function asDeclared(host: ShellHost, files: Files, present: boolean, base
 }
 
 /** Two states of the layer, between which an apply goes. */
-export const stamps = { former: "0.1.0-0123456789ab", next: "0.1.0-ba9876543210" } as const;
+export const stamps = { former: sealed("daemon", "0.1.0-01234567"), next: sealed("daemon", "0.1.0-ba987654") };
 export const before: Files = {
   "pg-one": { text: "one\n", mode: "0644" },
   "pg.d/three": { text: "three\n", mode: "0600" },
@@ -235,7 +236,7 @@ export const probed = (host: ShellHost, reads: readonly string[], files: readonl
 
 /** What a probe sees of a layer that is as declared. */
 export const seenAsDeclared = ({ name, script, files, facts }: HostLayer): SeenLayer => ({
-  ...{ name, stamp: stamps.former, owned: files.map(({ path }) => path) },
+  ...{ name, stamp: sealed(name, "0.1.0-01234567"), owned: files.map(({ path }) => path) },
   applied: [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))],
   files: Object.fromEntries(
     files.map(({ path, text, mode, owner }) => [

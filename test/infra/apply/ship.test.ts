@@ -97,7 +97,7 @@ describe("apply", () => {
     expect(inputs).toEqual({
       interpreter: ["sh", "-c", bounded, "sh", ...sshTo(host)],
       create: ship.applyCommand(host, 90),
-      stdin: applyScript(layer, "0.1.0-0123456789ab"),
+      stdin: applyScript(layer, inSync.stamp!),
       addPreviousOutputInEnv: false,
       logging: "stderr",
     });
@@ -109,7 +109,7 @@ describe("apply", () => {
     const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
     ship.apply(host, layer, { ...inSync, files }, {});
     const { inputs } = await until("web1-firewall");
-    expect(inputs.stdin).not.toBe(applyScript(layer, "0.1.0-0123456789ab"));
+    expect(inputs.stdin).not.toBe(applyScript(layer, inSync.stamp!));
     expect(warned).toEqual([
       "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
     ]);
@@ -161,7 +161,7 @@ describe("a layer with a bundle", () => {
       /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| sh -c '[^']*exec ssh [^']*' ssh -- root@web1.example.org "\$0"$/,
     );
     expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, [bundle, another]));
-    expect(inputs.stdin).toBe(applyScript(layer, "0.1.0-0123456789ab"));
+    expect(inputs.stdin).toBe(applyScript(layer, inSync.stamp!));
   });
 
   test("a layer that leaves declares no file and no fact, and has systemd read its units again", () => {

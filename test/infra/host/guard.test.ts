@@ -194,6 +194,7 @@ case "$1 $2" in
       *ActiveState*) if [ -s open ]; then cat shown; fi ;;
     esac ;;
   is-enabled\\ *) ! grep -qsx "$3" disabled; exit ;;
+  is-active\\ *) grep -qsx "$3" open; exit ;;
   stop\\ pushgate-receiver*) : >open ;;
   start\\ *) nft list table inet pushgate_trial >trial 2>/dev/null; shift; printf '%s\\n' "$@" >open ;;
 esac
@@ -325,7 +326,7 @@ for line in $(seq 30); do printf '%s\tx\ty\t\n' "$line"; done >${run}/findings
     ],
     [
       "the trial has no table",
-      `mkdir -p ${run}; printf '${both}' >${run}/closed
+      `mkdir -p ${run}; mv open ${run}/closed; : >open
 ${program(root.at("bin/nft"), '[ "$*" != "-f -" ] || exit 1\\nPATH=${PATH#*:} exec nft "$@"\\n')}`,
       "the trial table cannot be",
       "|| close trial",

@@ -93,7 +93,10 @@ test.each<[string, Settings, string[]]>([
   const names = [...all, ...more].sort();
   const { script, facts } = packagesLayer(settings);
   expect(script).toContain(`packages='${names.join(" ")}'\n`);
-  expect(facts.slice(0, 1)).toEqual([{ name: `packages ${names.join(", ")}`, read: "state", want: "installed" }]);
+  expect(facts).toEqual([
+    { name: `packages ${names.join(", ")}`, read: "state", want: "installed" },
+    { name: "pushgate's folders that others can write", read: "writable | grep . || echo none", want: "none" },
+  ]);
 });
 
 test("the fact names the packages that are missing", () => {
