@@ -1,7 +1,7 @@
 /**
  * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits, applies,
  * kills and failed applies in a real shell, and altered deliveries to the real receiver. A failure prints the seed of its
- * round, which repeats it. --rebuild and --hostile run test/hosts/rebuild/soak.ts instead.
+ * round, which repeats it. --rebuild, --hostile and --drift run test/hosts/rebuild/soak.ts instead.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,14 +15,15 @@ import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
 try {
-  const options = "minutes seed release rebuild hostile kills runs".split(" ");
+  const options = "minutes seed release rebuild hostile drift kills runs".split(" ");
   keptByNpm(options, "npm run soak --", process.env);
 } catch (error) {
   console.error(`soak: ${(error as Error).message}`);
   process.exit(2);
 }
 // It runs in its own lab and ends the process.
-if (process.argv.includes("--rebuild") || process.argv.includes("--hostile")) await import("./hosts/rebuild/soak.ts");
+if (["--rebuild", "--hostile", "--drift"].some((word) => process.argv.includes(word)))
+  await import("./hosts/rebuild/soak.ts");
 
 const { values } = parseArgs({
   options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },

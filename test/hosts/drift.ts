@@ -33,7 +33,12 @@ const idle = (unit: string) => dropIn(`${at(unit)}.d`, "[Service]\\nExecStart=\\
 /** As dpkg does it. */
 const replaced = (path: string) => `f=$(readlink -f ${path}) && cp -p "$f" "$f.new" && mv "$f.new" "$f"`;
 const installed = (unit: string, found = "no") => not(`${unit} runs what is installed`, "yes", found);
+/** Debian 13's smallest installation lacks the program. */
+const immutable = (path: string) => `! command -v chattr || chattr +i ${path}`;
 const moved = (file: string) => `mv ${file} ${file}.own && ln -s ${file}.own ${file}`;
+/** `work` happens while a file is another. */
+const during = (file: string, work: string) =>
+  `cp -p ${file} ${file}.own && echo '# own' >>${file} && ${work} && mv ${file}.own ${file}`;
 const version = (name: string, text: string) =>
   `sed -i '/^Package: ${name}$/,/^$/s/^Version: .*/Version: ${text}/' /var/lib/dpkg/status`;
 
@@ -45,13 +50,27 @@ while systemctl is-active --quiet ${guard}; do sleep 0.1; done`,
   is(guardTimer, "disabled inactive"),
 ];
 
+/** Another socket of the receiver's, which admits more and stays active. */
+export const widened = (name: string): Mutation => [
+  "receiver",
+  dropIn(`${at(name)}.d`, "[Socket]\\nIPAddressAllow=any"),
+  ...[stray(`${at(name)}.d/own.conf`), `${name} admits: declared is`],
+];
+
+export const flushed: Mutation = ["firewall", "nft flush ruleset", not("table inet pushgate", "as declared", "absent")];
+
 /** Of a host without a site, too. */
 export const ofEachHost: readonly Mutation[] = [
   ["guard", idle(guard), stray(`${at(guard)}.d/own.conf`)],
   ["packages", "dpkg --remove --force-depends nodejs 2>&1", "missing: nodejs"],
   ["packages", `chmod 0777 ${paths.lib}`, not("pushgate's folders that others can write", "none", paths.lib)],
   ["origin-key", `chmod 0644 ${originKey}`, '"valid", the host reports "the key is 644 root:root"'],
-  ["proxy", `sed -i 's/tokens off;/tokens of;/' ${paths.nginx}`, other(paths.nginx), "\n-     server_tokens of;\n+  "],
+  [
+    "proxy",
+    `sed -i 's/tokens off;/tokens of;/' ${paths.nginx}`,
+    other(paths.nginx),
+    "\n-     server_tokens of;\n+     server_tokens off;\n",
+  ],
   ["proxy", `systemctl --quiet disable ${nginx}`, is(nginx, "disabled active")],
   [
     "secrets",
@@ -62,6 +81,7 @@ echo another-owners-secret-0123456789-abcdef | systemd-creds encrypt --with-key=
   ["receiver", `echo '// by hand' >>${paths.receiver}`, `${paths.receiver} is: differs (- on the host, + declared):`],
   // The receiver has not read this file yet: it must not stop the apply of new secrets.
   ["receiver", `echo '{' >${paths.receiverSettings}`, other(paths.receiverSettings), installed(receiver)],
+  ["receiver", `systemctl --quiet disable ${receiver}`, is(receiver, "disabled active")],
   ["receiver", `chmod 0700 ${paths.spool}/site`, `\n- ${paths.spool}/site 2700 pushgate-receiver:pushgate-spool\n`],
   [
     "receiver",
@@ -73,7 +93,11 @@ systemctl --quiet disable --now ${socket}`,
   ],
   ["receiver", "usermod -s /bin/sh -aG adm pushgate-receiver", "pushgate-spool adm may log in with /bin/sh"],
   ["routing", "while ip rule del table 9460 2>/dev/null; do :; done", "IPv4 routing rule: declared is"],
-  ["routing", "ip -6 route flush table 9460", "IPv6 route in table 9460: declared is"],
+  [
+    "routing",
+    `cp ${stamp("routing")} /root/former-stamp; ip -6 route flush table 9460`,
+    "IPv6 route in table 9460: declared is",
+  ],
   ["routing", `ln -sf /dev/null ${at(routing)}`, `${at(routing)} is a `],
   ["firewall", idle(firewall), stray(`${at(firewall)}.d/own.conf`)],
   [
@@ -110,11 +134,19 @@ until [ "$(systemctl is-active ${units.reconcile("site")} ${units.reconcile("doc
     ...[is(units.site("site"), "disabled inactive"), is(units.site("docs"), "enabled inactive")],
   ],
   // Like a manual rollback.
-  ["site", `ln -sfn "$(readlink -f ${current})" ${webRoot}`, not(`the link ${webRoot} leads to`, current, folder)],
-  ["proxy", `sed -i 's|root ${current};|root /var/www/html;|' ${paths.nginx}`, `+         root ${current};\n`],
+  [
+    "site",
+    `ln -sfn "$(readlink -f ${current})" ${webRoot}`,
+    not(`the link ${webRoot} leads to`, current, `${folder}/releases/`),
+  ],
+  [
+    "proxy",
+    `sed -i 's|root ${current};|root /var/www/html;|' ${paths.nginx}`,
+    `\n-         root /var/www/html;\n+         root ${current};\n`,
+  ],
 ];
 
-type Round = {
+export type Round = {
   readonly mutations: readonly Mutation[];
   /** Whether a mutation breaks the service until the repair. */
   readonly breaks?: true;
@@ -131,8 +163,14 @@ const files: readonly Mutation[] = [
   ["receiver", `chmod 0666 ${paths.tmpfiles}`, `${paths.tmpfiles} is 666 root:root, declared is 644 root:root`],
   [
     "firewall",
-    `echo '# own' >>${paths.nftables} && chattr +i ${paths.nftables}`,
+    `echo '# own' >>${paths.nftables}
+${immutable(paths.nftables)}`,
     ...[other(paths.nftables), "\n- # own"],
+  ],
+  [
+    "firewall",
+    "nft delete rule inet pushgate input handle $(nft -a list chain inet pushgate input | sed -n 's/.* # handle //p' | tail -n 1)",
+    'the host reports "missing: ',
   ],
   ["firewall", `printf '#!/bin/sh\\n' >${paths.lib}/firewall-drift`, other(`${paths.lib}/firewall-drift`)],
   ["guard", `rm ${paths.lib}/prober && sed -i 's/^ports=.*/ports=/' ${paths.etc}/guard.conf`, "\n- ports=\n"],
@@ -149,7 +187,7 @@ const files: readonly Mutation[] = [
     other(settledCa.path),
     `${settledCa.line} is missing`,
   ],
-  ["egress", `: >${paths.egress} && chattr +i ${paths.egress}`, other(paths.egress)],
+  ["egress", `: >${paths.egress}; ${immutable(paths.egress)}`, other(paths.egress)],
   ["egress", "usermod -d /tmp pushgate-fetcher-docs", "\n- pushgate-fetcher-docs /tmp pushgate-fetcher-docs\n"],
   ["builder", `rm ${paths.lib}/generator-content`, `${paths.lib}/generator-content is missing`],
   ["builder", `echo x >${paths.builderSettings}/own.json`, stray(`${paths.builderSettings}/own.json`)],
@@ -181,14 +219,16 @@ systemctl daemon-reload`,
   [
     "proxy",
     `mkdir -p /run/systemd/system/${nginx}.d
-printf '[Service]\\nNice=5\\n' >/run/systemd/system/${nginx}.d/own.conf
+printf '[Service]\\nNice=5\\n' >/run/systemd/system/${nginx}.d/former.conf
 systemctl daemon-reload && systemctl restart ${nginx} && rm -r /run/systemd/system/${nginx}.d && systemctl daemon-reload`,
     installed(nginx),
   ],
   ["proxy", `systemctl --quiet disable ${nginxSocket}`, is(nginxSocket, "disabled active")],
   ["egress", `ln -sf /dev/null ${at(egress)}`, `${at(egress)} is a symbolic link`],
+  ["egress", "nft flush chain inet pushgate_egress output", "missing: meta skuid"],
   ["routing", `systemctl --quiet disable ${routing}`, not(`${routing} at boot`, "enabled", "disabled")],
   ["firewall", `sed -i 's/^After=.*//' ${at(firewall)}`, "\n+ After=nftables.service\n"],
+  ["firewall", "nft flush table inet pushgate", 'the host reports "missing: '],
   ["guard", `systemctl --quiet disable ${guard}`, not(`${guard} at boot`, "enabled", "disabled")],
   ["builder", `systemctl stop ${units.buildPath("site")}`, `${units.site("site")} that are not active`],
   [
@@ -197,35 +237,58 @@ systemctl daemon-reload && systemctl restart ${nginx} && rm -r /run/systemd/syst
     stray(`/etc/systemd/system.control/${units.build("docs")}.d/50-CPUQuota.conf`),
   ],
   ["builder", dropIn(`${at(units.reconcileTimer("docs"))}.d`, "[Timer]\\nOnUnitActiveSec=1y"), "docs.timer.d/own.conf"],
-  ["builder", `echo '# own' >>${at(units.build())}`, "whose files changed after systemd read them", "\n- # own"],
   ["site", `systemctl --quiet disable ${units.site("docs")}`, is(units.site("docs"), "disabled active")],
+  // The last one, as systemd has read its files again by then.
+  [
+    "builder",
+    `echo '# own' >>${at(units.reconcileTimer())}`,
+    "whose files changed after systemd read them",
+    "\n- # own",
+  ],
 ];
 
 const kernel: readonly Mutation[] = [
   ["firewall", "nft insert rule inet pushgate input tcp dport 8443 accept", "added: tcp dport 8443 accept"],
   ["routing", "ip route add blackhole 198.51.100.0/25 table 9460", "\n- blackhole 198.51.100.0/25"],
   ["routing", "ip rule add pref 5 fwmark 0xe7 lookup 9460", "IPv4 routing rule: differs"],
-  ["egress", "nft flush chain inet pushgate_egress output", "missing: meta skuid"],
+  [
+    "egress",
+    `${dropIn(`${at(egress)}.d`, "[Service]\\nRestart=no\\nExecStart=\\nExecStart=false")}; systemctl restart ${egress} || :`,
+    is(egress, "enabled failed"),
+  ],
   ["receiver", replaced("/usr/bin/node"), installed(receiver, "replaced since its start: /usr/bin/node")],
   ["proxy", replaced("/usr/sbin/nginx"), installed(nginx, "replaced since its start: /usr/sbin/nginx")],
   ["packages", version("nodejs", "1.0"), "downgraded: nodejs"],
   ["secrets", `rm ${paths.state}/salt`, 'salt: declared is "600 root:root"'],
   ["tools", `rm -r ${paths.tools}/sass-1.89.2`, 'declared is "as installed", the host reports "missing"'],
-  ["builder", `mkdir ${paths.tools}/hugo-0.1.0`, not(`what is in ${paths.tools} for no site`, "nothing", "hugo-0.1.0")],
+  ["builder", `mkdir ${paths.tools}/hugo-0.1.0`, not(`what is in ${paths.tools} for no site`, "none", "hugo-0.1.0")],
   ["builder", "chmod 0777 /run/pushgate-roots", "\n- /run/pushgate-roots 777 root:root\n"],
 ];
 
 const stamps: readonly Mutation[] = [
   ["firewall", `rm ${stamp("firewall")}`, "no stamp"],
-  // A stamp of the right form is no change of what is on the host: preview only shows the command's step.
-  ["routing", `sed -i '1s/.*/0123456789ab/' ${stamp("routing")}`],
-  ["proxy", `cp ${stamp("receiver")} ${stamp("proxy")}`],
+  // Of an earlier apply: nothing on the host differs, so preview shows the step alone.
+  ["routing", `cp /root/former-stamp ${stamp("routing")}`],
+  ["tools", `sed -i '1s/.*/0123456789ab/' ${stamp("tools")}`, "the stamp on the host is not valid"],
+  ["proxy", `cp ${stamp("receiver")} ${stamp("proxy")}`, "the stamp on the host is not valid"],
+  ["proxy", during(paths.nginx, `systemctl reload ${nginx}`), installed(nginx)],
+  // Of the right key, near its end.
+  [
+    "origin-certificate",
+    `openssl req -x509 -key ${originKey} -subj /CN=own -days 1 -out ${tls("origin.pem")} 2>/dev/null`,
+    ...[other(tls("origin.pem")), not("origin certificate", "valid", "is not for ")],
+  ],
   ["receiver", `printf '\\033[2J\\033]0;own\\007' >${stamp("receiver")}`, "the stamp on the host is not valid"],
   ["builder", `echo '$(reboot);\`reboot\`' >${stamp("builder")}`, "the stamp on the host is not valid"],
   ["egress", `: >${stamp("egress")}`, "the stamp on the host is not valid"],
   ["secrets", moved(stamp("secrets")), "the stamp on the host is not valid"],
   ["packages", `rm ${stamp("packages")} && mkdir ${stamp("packages")}`, "the stamp on the host is not valid"],
-  ["site", `yes 0123456789ab | head -n 100000 >${stamp("site")}`],
+  ["site", `yes 0123456789ab | head -n 100000 >${stamp("site")}`, "the stamp on the host is not valid"],
+  [
+    "client-ca",
+    `cp /dev/null ${stamp("client-ca")} && chmod 0 ${stamp("client-ca")}`,
+    "the stamp on the host is not valid",
+  ],
 ];
 
 const broken: readonly Mutation[] = [
@@ -238,12 +301,14 @@ const broken: readonly Mutation[] = [
   ],
   [
     "routing",
-    "ip rule add pref 1 lookup main",
+    "ip rule add pref 80 lookup main",
     not("route of a reply to an IPv4 visitor", "dev lo table 9460", "else"),
   ],
   ["firewall", "nft insert rule inet pushgate input tcp dport 8443 drop", "added: tcp dport 8443 drop"],
   ["site", `rm ${webRoot}`, not(`the link ${webRoot} leads to`, current, "")],
   ["origin-key", `rm ${originKey}`, not("origin key and certificate request", "valid", "no key")],
+  // Cloudflare signs another certificate, with which its layer is updated.
+  ["origin-certificate", ":"],
   ["secrets", `rm -r ${paths.credentials}`, `credentials in ${paths.credentials}: differs`],
   ["egress", "userdel pushgate-fetcher-docs", "\n+ pushgate-fetcher-docs /nonexistent pushgate-fetcher-docs"],
   [
@@ -309,17 +374,20 @@ export async function repairs(
   { world: { stack }, host }: { readonly world: Pick<World, "stack">; readonly host: Host },
   { mutations, breaks }: Round,
   look: () => Promise<boolean[]>,
-): Promise<void> {
+): Promise<{ readonly mutations: number; readonly looks: number }> {
   const all = [unguarded, ...mutations];
   for (const [, change] of all) await host.inside(change);
   const layers = [...new Set(all.map(([layer]) => layer))].sort();
   const updates = layers.map((layer) => `update ${host.name}-${layer}`);
+  // For a lost key Cloudflare signs another certificate.
   const stepsOf = (run: Awaited<ReturnType<typeof stack.up>>) =>
-    [...new Set(run.steps.map(({ op, name }) => `${op} ${name}`))].filter((step) => step.startsWith("update ")).sort();
+    run.steps.flatMap(({ op, name }) => (name.endsWith(" origin certificate") ? [] : `${op} ${name}`)).sort();
 
   const preview = await stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(7);
   const said = preview.diagnostics.map(({ message }) => message.replace(/^warning: /, ""));
+  const named = said.flatMap((line) => new RegExp(`^${host.name}: ([a-z-]+): `).exec(line)?.[1] ?? []);
+  expect(layers).toEqual(expect.arrayContaining(named));
   for (const [layer, change, ...says] of all)
     for (const words of says)
       expect(said.filter((line) => line.startsWith(`${host.name}: ${layer}: `)).join("\n"), change).toContain(words);
@@ -337,4 +405,5 @@ export async function repairs(
     expect(seen.map((served) => (served[i] ? "1" : "0")).join("")).toMatch(breaks ? /^0*1+$/ : /^1+$/);
   const again = await stack.preview("--expect-no-changes");
   expect(again.code, again.stdout).toBe(0);
+  return { mutations: all.length, looks: seen.length };
 }

@@ -3,15 +3,18 @@
  * throwaway host and checks that no push is lost and no visitor sees a broken page. Then cuts the power at each step of
  * single runs, and in others without one of the syncs. Needs the tools of `npm run test:rebuild` and xfsprogs. The
  * default counts are one full run. With --hostile [--minutes N] instead: repeats attacks beside good pushes (attacks.ts).
+ * With --drift [--runs N]: makes and repairs all manual changes of drift.ts, or N rounds of them from the seed's on.
  */
 import { parseArgs } from "node:util";
 import { cutRuns } from "../cuts/steps.ts";
+import { rounds } from "../drift.ts";
 import { bootHost } from "../lab/host.ts";
 import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
 import { ready } from "../ready.ts";
 import { soakAttacks } from "./attacks.ts";
 import { openDocs } from "./site.ts";
+import { buildDrifting, soakHarmless, soakRound } from "./soak-drift.ts";
 import { soakKills } from "./soak-kills.ts";
 import { buildRebuild } from "./world.ts";
 
@@ -19,6 +22,7 @@ const { values } = parseArgs({
   options: {
     rebuild: { type: "boolean" },
     hostile: { type: "boolean", default: false },
+    drift: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
     kills: { type: "string", default: "1000" },
     runs: { type: "string", default: "100" },
@@ -56,13 +60,20 @@ async function soak(name: string, work: () => Promise<unknown>): Promise<void> {
 await withLab({ releases: [release] }, async () => {
   console.log(`soak: seed ${seed}`);
   const host = await step(`boot ${release}`, () => bootHost({ name: "soak", release, variant: "packages" }));
-  const rebuild = await buildRebuild(host, { docs: values.hostile && openDocs });
+  const rebuild = await (values.drift ? buildDrifting(host) : buildRebuild(host, { docs: values.hostile && openDocs }));
   await step("pulumi up", () => rebuild.start());
   if (values.hostile) await soak("attacks", () => soakAttacks(rebuild, minutes, seed));
-  else await soak("kill -9", () => soakKills(rebuild, kills, seed));
+  else if (values.drift) {
+    for (const [i] of rounds.slice(0, runs).entries()) {
+      const at = (seed - 1 + i) % rounds.length;
+      await soak(`round ${at + 1}`, () => soakRound(rebuild, rounds[at]!));
+    }
+    await soak("no drift", () => soakHarmless(rebuild));
+  } else await soak("kill -9", () => soakKills(rebuild, kills, seed));
   await rebuild.close();
   await host.kill();
-  for (const { name, work } of values.hostile ? [] : cutRuns(seed).slice(0, runs)) await soak(name, work);
+  for (const { name, work } of values.hostile || values.drift ? [] : cutRuns(seed).slice(0, runs))
+    await soak(name, work);
   console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed > 0 ? 1 : 0;
 });

@@ -1,0 +1,60 @@
+/** Manual changes of a host with two published sites, of which one has a tool of its own (../drift.ts). */
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { archiveUrl } from "../../../infra/config/tools.ts";
+import { harmless, type Round, repairs } from "../drift.ts";
+import type { Host } from "../lab/host.ts";
+import { zoneName } from "../world.ts";
+import { idle } from "./status.ts";
+import { buildRebuild, type Rebuild } from "./world.ts";
+
+const hostname = `www.${zoneName}`;
+
+/** An archive like those of Dart Sass. */
+function sassArchive(): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-sass-"));
+  writeFileSync(join(folder, "sass"), "#!/bin/sh\n", { mode: 0o755 });
+  const archive = execFileSync("tar", ["-cz", "-C", folder, "--transform=s,^,dart-sass/,", "sass"]);
+  rmSync(folder, { recursive: true });
+  return archive;
+}
+
+export async function buildDrifting(host: Host): Promise<Rebuild> {
+  const archive = sassArchive();
+  const sum = createHash("sha256").update(archive).digest("hex");
+  const sass = { version: "1.89.2", amd64: sum, arm64: sum };
+  const mirror = "https://git.example.net/releases";
+  const docs = { reconcileMinutes: 60 };
+  const rebuild = await buildRebuild(host, { site: { ...docs, hostname, mirror, tools: { sass } }, docs });
+  for (const architecture of ["amd64", "arm64"] as const)
+    rebuild.git.files.set(new URL(archiveUrl("sass", sass, architecture, mirror)).pathname, archive);
+  return rebuild;
+}
+
+/** A build that runs would restore the egress table. */
+async function settle({ host }: Rebuild): Promise<void> {
+  for (const hook of ["site", "docs"] as const) await idle(host, hook);
+}
+
+export async function soakRound(rebuild: Rebuild, round: Round) {
+  await settle(rebuild);
+  return repairs(rebuild, round, async () => {
+    const [delivery, ...visits] = await Promise.all([
+      rebuild.world.deliver(),
+      rebuild.visit(),
+      rebuild.world.visit(hostname),
+    ]);
+    return [delivery.status === 202, ...visits.map(({ status }) => status === 200)];
+  });
+}
+
+export async function soakHarmless(rebuild: Rebuild) {
+  await settle(rebuild);
+  for (const change of harmless) await rebuild.host.inside(change);
+  const { code, stdout } = await rebuild.world.stack.preview("--expect-no-changes");
+  if (code !== 0) throw new Error(`preview shows a change that is none:\n${stdout}`);
+  return { changes: harmless.length };
+}
