@@ -167,4 +167,3 @@ bound() {
 ranges() { systemctl show -p "$2" --value -- "$1" "$slice" -.slice | tr ' ' '\n' | sed '/^$/d' | LC_ALL=C sort | paste -sd ' ' -; }
 admits() { printf %s "$(ranges "$1" IPAddressAllow), not $(ranges "$1" IPAddressDeny)"; }
 hashed() { sha256sum | cut -c 1-64; }
-
