@@ -11,6 +11,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, readFileSync, rmSync, syml
 import { dirname, join } from "node:path";
 import * as fc from "fast-check";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
+import { sealed } from "../../../infra/apply/version.ts";
 import { asDeclared, daemonLayer, type Files, ShellHost } from "./shell-host.ts";
 
 const names = ["pg-one", "pg-two", "pg.d/three", "pg.d/sub/four"] as const;
