@@ -229,8 +229,8 @@ arrive() {
     exists "$path" || continue
     { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
   done
-  # A person's immutable bit (chattr +i) would keep the renames from their places. Few hosts lack the program.
-  for path in $touched; do chattr -ia -- "$path" "${path%/*}" 2>/dev/null || :; done
+  # A person's immutable bit (chattr +i) would keep the renames from their places. The folders are not pushgate's alone.
+  for path in $touched; do chattr -ia -- "$path" 2>/dev/null || :; done
   # Before the first one is written, so that the next apply removes what a kill leaves.
   { for path in $touched; do temp_of "$path" && printf '%s\n' "$temp"; done >"$work/temps" && sync -- "$work/temps"; } ||
     fail "listing the new files" "" "$full"
