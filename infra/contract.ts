@@ -19,5 +19,24 @@ export const forbidden = {
   outOfRange: "source not allowed",
 };
 
+/** What one item has that is not as declared: a line of `npx pushgate audit --json`. No value is a secret. */
+export type Drift = {
+  readonly host: string | null; // null: at Cloudflare or at a git host
+  /** A layer of the host; without a host a resource of the program, "published ranges". "webhook": with the host's name. */
+  readonly layer: string;
+  readonly item: string;
+  readonly kind: string;
+  readonly before: unknown; // what is there; null where nothing is, or what is too long or not readable to show
+  readonly after: unknown; // what is declared; null where nothing is
+};
+
+const driftMark = "pushgate drift ";
+/** The program hands a Drift to `npx pushgate audit` as a debug message, which preview does not show. */
+export const driftMessage = (drift: Drift): string =>
+  // Pulumi takes <{%reset%}> and the like for colors.
+  driftMark + JSON.stringify(drift).replaceAll("<", "\\u003c");
+export const driftIn = (message: string): Drift | undefined =>
+  message.startsWith(driftMark) ? JSON.parse(message.slice(driftMark.length)) : undefined;
+
 /** The common name of the CA of the client certificate, for which X.509 allows 64 characters. */
 export const issuerOf = (zone: string): string => `pushgate origin pulls of ${zone}`.slice(0, 64);

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { structuredPatch } from "diff";
 import { printable, printableLines } from "../../service/printable.ts";
+import type { Drift } from "../contract.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { factLine, fileLine, plainMode, sha256 } from "./manifest.ts";
 import { type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
@@ -13,9 +14,12 @@ import { readStamp, sealed, version } from "./version.ts";
 export type Reconciled = {
   readonly stamp: string;
   readonly inSync: boolean;
-  /** Manual changes on the host since the last apply, for a person; a diff follows on further lines. */
-  readonly drift: readonly string[];
+  /** Manual changes on the host since the last apply. */
+  readonly drift: readonly ManualChange[];
 };
+
+/** `text`: for a person; a diff follows on further lines. */
+export type ManualChange = Omit<Drift, "host" | "layer"> & { readonly text: string };
 
 const isValid = (layer: string, stamp = ""): boolean =>
   readStamp(stamp)?.isTombstone === false && stamp === sealed(layer, stamp.slice(0, -4));
@@ -47,34 +51,49 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Recon
   if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };
   const old = tombstone || isValid(layer.name, seen.stamp) ? seen.stamp! : random();
-  const drift = tombstone ? seen.owned.map((path) => `${printable(path)} is back, though the layer was removed`) : [];
+  const back = (path: string): ManualChange => {
+    const stray = strayAt(path);
+    return { ...changeOf(stray), text: `${stray.item} is back, though the layer was removed` };
+  };
+  const drift = tombstone ? seen.owned.map(back) : [];
   return { stamp: `absent-${newStamp(layer, seen, old)}`, inSync: false, drift };
 }
 
 export type Difference = {
   readonly of: string; // the line (manifest.ts) of a declared file or fact, or the path of a stray
+  readonly item: string; // a path, or the name of a fact
+  readonly kind: "contents" | "fact" | "missing" | "mode" | "type" | "undeclared";
+  readonly before: string | null; // on the host
+  readonly after: string | null; // declared
   readonly what: string;
   readonly diff?: string; // of two texts, with - for the host and + for the declaration
   readonly path?: string; // of a file or a stray
   readonly about?: string; // of a fact
-  readonly found?: string; // what the host reports of a fact
 };
 
 /** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
 export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => [
   ...layer.files.flatMap((file) =>
-    fileFaults(file, seen.files[file.path]).map((fault) => ({ ...fault, of: fileLine(file), path: file.path })),
+    fileFaults(file, seen.files[file.path]).map((fault) => ({
+      ...{ ...fault, of: fileLine(file), item: file.path, path: file.path },
+    })),
   ),
-  ...strays(layer, seen).map((path) => ({
-    ...{ of: path, path, what: `${printable(path)} is not declared and will be removed` },
-  })),
+  ...strays(layer, seen).map(strayAt),
   ...layer.facts.flatMap((fact, index) => {
     const { name, about } = fact;
     const fault = factFault(fact, seen.facts[index]);
-    const known = { of: factLine(layer.script, fact), ...(about !== undefined && { about }) };
+    const known = { of: factLine(layer.script, fact), item: name, ...(about !== undefined && { about }) };
     return fault === undefined ? [] : [{ ...known, ...fault, what: `${name}: ${fault.what}` }];
   }),
 ];
+
+function strayAt(path: string): Difference {
+  const item = printable(path);
+  return {
+    ...{ of: path, path, item, kind: "undeclared", before: "exists", after: null },
+    what: `${item} is not declared and will be removed`,
+  };
+}
 
 /** A folder on the way to a declared file is none. */
 function strays({ files }: HostLayer, { owned }: SeenLayer): string[] {
@@ -83,46 +102,54 @@ function strays({ files }: HostLayer, { owned }: SeenLayer): string[] {
   return [...new Set(owned)].filter((path) => !declared.has(path));
 }
 
-type Fault = Pick<Difference, "what" | "diff" | "found">;
+type Fault = Pick<Difference, "what" | "diff" | "kind" | "before" | "after">;
 
 function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | undefined): Fault[] {
-  if (seen === undefined) return [{ what: `${path} is missing` }];
-  if (!seen.type.startsWith("regular")) return [{ what: `${path} is a ${printable(seen.type)}, not a file` }];
-  const [found, declared] = [`${seen.mode} ${seen.owner}`, `${plainMode(mode)} ${owner}`];
-  const faults = found === declared ? [] : [{ what: `${path} is ${printable(found)}, declared is ${declared}` }];
+  if (seen === undefined) return [{ kind: "missing", before: null, after: text, what: `${path} is missing` }];
+  const type = printable(seen.type);
+  if (!type.startsWith("regular"))
+    return [{ kind: "type", before: type, after: "regular file", what: `${path} is a ${type}, not a file` }];
+  const [before, after] = [printable(`${seen.mode} ${seen.owner}`), `${plainMode(mode)} ${owner}`];
+  const what = `${path} is ${before}, declared is ${after}`;
+  const faults: Fault[] = before === after ? [] : [{ kind: "mode", before, after, what }];
   if (seen.sha256 === sha256(text)) return faults;
-  const contents = `${path} has other contents`;
-  if (seen.text === undefined) return [...faults, { what: `${contents}, too long or not readable to show` }];
-  return [...faults, { what: contents, diff: unified(seen.text, text) }];
+  const contents = { kind: "contents", after: text, what: `${path} has other contents` } as const;
+  if (seen.text === undefined)
+    return [...faults, { ...contents, before: null, what: `${contents.what}, too long or not readable to show` }];
+  return [...faults, { ...contents, before: seen.text, diff: unified(seen.text, text) }];
 }
 
 export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefined {
-  if (seen === undefined) return { what: unread };
-  const want = trimmed(fact.want);
-  if (seen.output === want) return undefined;
-  const found = printableLines(seen.output);
-  if (want.includes("\n") || found.includes("\n")) return { what: "differs", diff: unified(found, want), found };
+  const after = trimmed(fact.want);
+  if (seen === undefined) return { kind: "fact", before: null, after, what: unread };
+  if (seen.output === after) return undefined;
+  const before = printableLines(seen.output);
+  const known = { kind: "fact", before, after } as const;
+  if (after.includes("\n") || before.includes("\n")) return { ...known, what: "differs", diff: unified(before, after) };
   const exit = seen.status === 0 ? "" : ` (exit ${seen.status})`;
-  return { what: `declared is "${want}", the host reports "${found}"${exit}`, found };
+  return { ...known, what: `declared is "${after}", the host reports "${before}"${exit}` };
 }
 
 /** Those of which the installed list has the declared line, and strays that it lacks; without a valid stamp, all. */
-function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]): string[] {
+function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults: readonly Difference[]) {
   const untouched = seen.stamp === undefined && layer.files.every(({ path }) => seen.files[path] === undefined);
   if (untouched) return [];
   const manual = ({ of }: Difference) =>
     of.startsWith("/") ? !seen.applied.some((line) => line.endsWith(` ${of}`)) : seen.applied.includes(of);
-  const texts = faults
-    .filter((fault) => !valid || manual(fault))
-    .map(({ what, diff }) => (diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`));
   const none = seen.stamp === undefined;
-  return [
-    ...(valid ? [] : [none ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid"]),
-    ...texts,
-  ];
+  const stamp: ManualChange = {
+    ...{ item: "stamp", kind: "stamp", before: none ? null : printable(seen.stamp), after: null },
+    text: none ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid",
+  };
+  return [...(valid ? [] : [stamp]), ...faults.filter((fault) => !valid || manual(fault)).map(changeOf)];
 }
+
+const changeOf = ({ item, kind, before, after, what, diff }: Difference): ManualChange => ({
+  ...{ item, kind, before, after },
+  text: diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`,
+});
 
 const longest = 40; // lines of a preview
 /** Beyond 1000 changed lines the whole text counts as replaced: at most 0.1 s for two texts of 64 KiB. */

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../config/settings.ts";
+import { driftMessage } from "../contract.ts";
 import { UserError } from "../user-error.ts";
 import { type HostLayer, stateFolders } from "./layer.ts";
 import { applyScript, type Probed, probeScript } from "./manifest.ts";
@@ -70,7 +71,10 @@ function note({ name }: Pick<Host, "name">, layer: string, isApplied: boolean): 
 
 /** Warns of each drift, and notes whether this run applies the layer, as the host differs from the declaration. */
 function report(host: Host, layer: string, { drift, inSync }: Pick<Reconciled, "drift" | "inSync">): void {
-  for (const text of drift) void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
+  for (const { text, ...item } of drift) {
+    void pulumi.log.warn(`${host.name}: ${layer}: ${text}`);
+    void pulumi.log.debug(driftMessage({ host: host.name, layer, ...item }));
+  }
   note(host, layer, !inSync);
 }
 

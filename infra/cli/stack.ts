@@ -6,8 +6,13 @@ import type { InferOutput } from "valibot";
 import type { shape } from "../config/schema.ts";
 import { UserError } from "../user-error.ts";
 
-/** `shown`: its output goes to the terminal as it comes. `input`: on its standard input, as for a secret. */
-type How = { readonly shown?: boolean; readonly prompts?: boolean; readonly input?: string | undefined };
+/** `shown`: its output goes to the terminal as it comes, on this descriptor. `input`: on its standard input, as for a secret. */
+type How = {
+  readonly shown?: 1 | 2;
+  readonly prompts?: boolean;
+  readonly input?: string | undefined;
+  readonly env?: Readonly<Record<string, string>>;
+};
 
 let passphrase: string | undefined;
 
@@ -23,10 +28,10 @@ export async function pulumi(args: readonly string[], how: How = {}) {
   return runPulumi(args, how);
 }
 
-async function runPulumi(args: readonly string[], { shown = false, prompts = false, input = "" }: How) {
-  const output = shown ? "inherit" : "pipe";
-  const env = { ...process.env, ...(passphrase !== undefined && { PULUMI_CONFIG_PASSPHRASE: passphrase }) };
-  const running = spawn("pulumi", args, { stdio: [prompts ? "inherit" : "pipe", output, output], env });
+async function runPulumi(args: readonly string[], { shown, prompts = false, input = "", env: more }: How) {
+  const env = { ...process.env, ...more, ...(passphrase !== undefined && { PULUMI_CONFIG_PASSPHRASE: passphrase }) };
+  const stdio = [prompts ? "inherit" : "pipe", shown ?? "pipe", shown ? 2 : "pipe"] as const;
+  const running = spawn("pulumi", args, { stdio: [...stdio], env });
   // pulumi may end before it has read all of it.
   running.stdin?.on("error", () => {}).end(input);
   const printed = [running.stdout, running.stderr].map((stream) => (stream === null ? "" : text(stream)));

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
 import { tried } from "../../service/tried.ts";
-import { issuerOf } from "../contract.ts";
+import { driftMessage, issuerOf } from "../contract.ts";
 import { warnBeforeExpiry } from "./expiry.ts";
 import { type AllPresented, presentedDrift, restorePresented, type ZoneApi } from "./presented.ts";
 import { cloudflare } from "./provider.ts";
@@ -39,16 +39,19 @@ export function presentClientCertificate(
   const isPreview = pulumi.runtime.isDryRun();
   return hostnames.map((hostname) => {
     const before = live.get(hostname);
+    const name = `${hostname} client certificate`;
     const certId = uploaded.id.apply((id) => {
       const drift = isPreview ? presentedDrift(hostname, before, id) : undefined;
       if (drift === undefined) return id;
       void pulumi.log.warn(drift);
+      const after = { cert_id: id, enabled: true };
+      const item = { item: "configs", kind: "property", before: before ?? null, after };
+      void pulumi.log.debug(driftMessage({ host: null, layer: name, ...item }));
       // State and declaration are equal for the provider. Only an unknown value makes its preview show an update.
       return pulumi.unknown as string;
     });
     // The provider takes one hostname a resource.
     const configs = [{ hostname, certId, enabled: true }];
-    const name = `${hostname} client certificate`;
     const resource = new cloudflare.AuthenticatedOriginPulls(name, { zoneId, configs }, opts);
     const presented = resource.configs.apply(async ([config]) => {
       const id = config?.certId ?? "";

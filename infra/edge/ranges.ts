@@ -1,6 +1,7 @@
 /** Compares the ranges that Cloudflare and the hooks' git hosts publish with those that the hosts admit. */
 import * as pulumi from "@pulumi/pulumi";
-import { differences, ownersOf, readPublished } from "../config/published.ts";
+import { compared, differences, type Owner, ownerNames, ownersOf, readPublished } from "../config/published.ts";
+import { driftMessage } from "../contract.ts";
 import { cloudflare } from "./provider.ts";
 
 /** Seconds: the run ends later if a git host does not answer. */
@@ -11,14 +12,22 @@ const patience = 5;
  * hosts. At the first resource of Cloudflare, after the probe, each preview would wait a second for it.
  */
 export async function compareRanges(hooks: Parameters<typeof ownersOf>[0]): Promise<void> {
-  const warn = (texts: Record<string, string>) => Object.values(texts).forEach((text) => void pulumi.log.warn(text));
   for (const owner of ownersOf(hooks))
     readPublished(owner, patience).then(
-      (published) => warn(differences(owner, published)),
-      ({ message }: Error) => warn({ message }),
+      (published) => warn(owner, published),
+      ({ message }: Error) => void pulumi.log.warn(message),
     );
   try {
     const { ipv4Cidrs = [], ipv6Cidrs = [] } = await cloudflare.getIpRanges();
-    warn(differences("cloudflare", [...ipv4Cidrs, ...ipv6Cidrs]));
+    warn("cloudflare", [...ipv4Cidrs, ...ipv6Cidrs]);
   } catch {} // the provider reports it as an error of the stack
+}
+
+/** A range that the hosts admit in vain rejects no delivery, and is no drift to an audit. */
+function warn(owner: Owner, published: readonly string[]): void {
+  for (const text of Object.values(differences(owner, published))) void pulumi.log.warn(text);
+  for (const item of compared(owner, published).missing) {
+    const drift = { item, kind: "undeclared", before: ownerNames[owner], after: null };
+    void pulumi.log.debug(driftMessage({ host: null, layer: "published ranges", ...drift }));
+  }
 }

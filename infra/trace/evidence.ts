@@ -52,7 +52,10 @@ export type HostState = {
   readonly ssh: string; // what a person types before a command of root: "ssh root@web1.example.org"
   readonly unreachable?: string; // why the host could not be looked at; then nothing else is known of it
   /** What is not as this release declares it, with the name of its host layer. */
-  readonly differences: readonly (Omit<Difference, "of" | "diff"> & { readonly layer: string })[];
+  readonly differences: readonly (Pick<Difference, "what" | "path" | "about"> & {
+    readonly layer: string;
+    readonly found?: string; // what the host reports of a fact
+  })[];
   /** The guard's, each in force until the next one's time; the last one is of now. A fault has a fix. */
   readonly findings: readonly Readonly<Record<"time" | "code" | "what" | "fix", string>>[];
   readonly drops: readonly string[]; // rules of other tables that may drop what comes to the origin port

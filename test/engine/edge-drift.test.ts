@@ -7,7 +7,7 @@ import { clientOf } from "../fakes/cloudflare/client.ts";
 import { type Rule, type Ruleset, rulesOf, type ZoneState } from "../fakes/cloudflare/zone.ts";
 import { patience } from "./engine.ts";
 import { config, content, custom, foreignRules, origin } from "./foreign-rules.ts";
-import { atCloudflare, hostsThatAre, type ProgramStack, programStack, succeeded } from "./program-stack.ts";
+import { atCloudflare, hostsThatAre, itemsOf, type ProgramStack, programStack, succeeded } from "./program-stack.ts";
 
 const isPushgates = ({ ref }: Rule): boolean => ref.startsWith("pushgate_");
 
@@ -100,6 +100,19 @@ describe("in a zone whose owner has rules in every phase", { timeout: patience }
       "update origin rules rules",
     ]);
     expect(rules(custom)[0]!.ref).toBe("slipped_in");
+    const audit = await w.stack.pushgate("audit", "--json");
+    const drifts = itemsOf(audit).flatMap(({ host, ...one }) => (host === null ? [Object.values(one)] : []));
+    const order = expect.arrayContaining(["pushgate_rest"]);
+    const found = [
+      ["custom rules", "order", "order", order, order],
+      ["origin rules", "pushgate_origin_8443: actionParameters", "property"],
+      ["configuration rules", "pushgate_strict_tls: enabled", "property", false, true],
+      ["hooks.example.org A", "content", "update", "198.51.100.99", "203.0.113.10"],
+      ["hooks.example.org A", "proxied", "update", false, true],
+      ["hooks.example.org AAAA", "hooks.example.org AAAA", "create", null],
+    ];
+    expect(audit.code).toBe(7);
+    for (const one of found) expect(drifts.map((drift) => drift.slice(0, one.length))).toContainEqual(one);
 
     succeeded(await w.stack.up());
     ownersAreUntouched();

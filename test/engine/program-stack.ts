@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
 import type { Edge } from "../../infra/config/settings.ts";
+import type { Drift } from "../../infra/contract.ts";
 import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets, stackFile } from "../fixtures.ts";
@@ -34,6 +35,10 @@ export const atCloudflare = ({ steps }: Run): string[] =>
     .filter(({ type }) => type.startsWith("cloudflare:"))
     .map(({ op, name, changed }) => [op, name, ...changed].join(" "))
     .sort();
+
+/** What `npx pushgate audit --json` printed. */
+export const itemsOf = ({ stdout }: Run): Drift[] =>
+  stdout.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Drift]));
 
 export type ProgramStack = {
   /** First on PATH. A test may put files into it. */

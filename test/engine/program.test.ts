@@ -9,7 +9,7 @@ import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets } from "../fixtures.ts";
 import { patience, type Run, type Workspace } from "./engine.ts";
 import type { FakeSsh } from "./fake-ssh.ts";
-import { type ProgramStack, programStack } from "./program-stack.ts";
+import { itemsOf, type ProgramStack, programStack } from "./program-stack.ts";
 
 describe("the program", { timeout: patience }, () => {
   let all: ProgramStack;
@@ -25,19 +25,28 @@ describe("the program", { timeout: patience }, () => {
   const notes = ({ diagnostics }: Run): string[] =>
     diagnostics.filter(({ severity }) => severity === "info").map(({ message }) => message);
 
-  test("preview changes nothing and probes the host once", async () => {
+  test("preview and audit change nothing, probe the host once each, and print no secret", async () => {
     const { ranges } = api.zone;
     api.zone.ranges = [...ranges, "198.51.100.0/24"];
     const preview = await stack.preview("--diff");
+    const audit = await stack.pushgate("audit", "--json");
     api.zone.ranges = ranges;
+    const items = itemsOf(audit);
+    const range = { host: null, layer: "published ranges", item: "198.51.100.0/24", kind: "undeclared" };
+    const guard = { host: "web1", layer: "guard", item: "web1-guard", kind: "create" };
+    expect(audit.code).toBe(7);
+    expect(items).toContainEqual({ ...range, before: "Cloudflare", after: null });
+    expect(items).toContainEqual({ ...guard, before: null, after: null });
     expect(JSON.stringify(preview.diagnostics)).toContain("Cloudflare sends from 198.51.100.0/24, too");
     expect(preview.stdout).not.toContain("error:");
     expect(preview.code).toBe(0);
     const writes = api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
-    expect(writes).toEqual(Array(3).fill("rulesets?dry_run=true"));
+    expect(writes).toEqual(Array(6).fill("rulesets?dry_run=true"));
     expect(api.zone).toStrictEqual(emptyZone("example.org", "pro"));
-    expect(readFileSync(ssh.log, "utf8")).toBe("probed\n");
-    for (const { current } of Object.values(secrets)) expect(preview.stdout + preview.stderr).not.toContain(current);
+    expect(readFileSync(ssh.log, "utf8")).toBe("probed\nprobed\n");
+    const printed = preview.stdout + preview.stderr + audit.stdout;
+    for (const { current } of Object.values(secrets)) expect(printed).not.toContain(current);
+    expect(audit.stdout).not.toContain("PRIVATE KEY");
     const [first] = notes(preview).filter((text) => text.startsWith("web1: "));
     expect(first).toMatch(/^web1: `up` adds these layers:\n {2}packages +installs what is missing of .*nginx/);
     expect(first!.trim().split("\n")).toHaveLength(14);

@@ -64,7 +64,7 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
     const nameTable = Object.fromEntries(parentsOf(false).map((urn) => [urn, urn]));
     writeFileSync(file, JSON.stringify({ nameTable, resources: [...rows, ...own] }));
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
-    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: true });
+    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: 1 });
     if (code !== 0)
       throw new UserError(`pulumi import failed, see above; nothing changed at Cloudflare. ${stderr.trim()}`);
   } finally {

@@ -82,8 +82,10 @@ function differencesOf(probe: string, layers: readonly HostLayer[]): HostState["
     const report = parseProbe(probe, names);
     return layers.flatMap((layer) =>
       // The diff of a text is better read in a preview.
-      differences(layer, report.layers[layer.name]!).map(({ of: _, diff: __, what, ...one }) => ({
-        ...{ layer: layer.name, what: what.slice(0, 300), ...one },
+      differences(layer, report.layers[layer.name]!).map(({ what, path, about, before }) => ({
+        ...{ layer: layer.name, what: what.slice(0, 300) },
+        ...(path !== undefined && { path }),
+        ...(about !== undefined && { about, found: before ?? "" }),
       })),
     );
   } catch (error) {

@@ -6,7 +6,7 @@ import { UserError } from "../../user-error.ts";
 import { all, command, confirm, type Options } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint, wantedOf } from "../endpoints.ts";
 import { showPings } from "./ping.ts";
-import { assertOneOrigin, clientOf, drift, type Named, serverOf, whyNot } from "./webhooks.ts";
+import { assertOneOrigin, clientOf, drift, type Named, serverOf, textOf, whyNot } from "./webhooks.ts";
 
 const contentType = "application/json";
 
@@ -58,7 +58,7 @@ async function stepOf(endpoint: Endpoint) {
   const [own, ...more] = await client.own(endpoint);
   const name = nameOfEndpoint(endpoint);
   if (own === undefined) return { endpoint, client, own, wanted, text: `${name}: creates the webhook to ${url}` };
-  const what = drift(client, own, endpoint).join("; ") || "no setting differs";
+  const what = drift(client, own, endpoint).map(textOf).join("; ") || "no setting differs";
   const page = gitHosts[hook.gitHost].webhookPage.replace(/ > (Add|Create)\b.*$/, "");
   const others = `\n  ${more.length} more of its webhooks lead there, and stay. Remove them at ${hook.repository}: ${page}.`;
   const text = `${name}: corrects webhook ${printable(own.id, 100)}: ${what}; the secret is sent anew${more.length > 0 ? others : ""}`;
@@ -73,8 +73,9 @@ async function setWebhooks(endpoints: readonly Endpoint[], options: Options): Pr
   for (const { endpoint, client, own, wanted } of steps) {
     await client.set(own, wanted);
     const [now] = await client.own(endpoint);
-    const isLeft = (line: string): boolean => !(client.api.pingActivates && line.startsWith("active: "));
-    const left = now === undefined ? ["the webhook is not there"] : drift(client, now, endpoint).filter(isLeft);
+    const differ = now === undefined ? [] : drift(client, now, endpoint);
+    const isLeft = differ.filter(({ name }) => !(client.api.pingActivates && name === "active"));
+    const left = now === undefined ? ["the webhook is not there"] : isLeft.map(textOf);
     if (left.length > 0)
       throw new UserError(
         `${nameOfEndpoint(endpoint)}: the git host did not take it over as sent: ${left.join("; ")}. ${client.api.lacks.join(" ")}`.trim(),

@@ -66,14 +66,19 @@ export async function sourceOf(client: WebhookClient, endpoint: Endpoint) {
 
 export type Source = Awaited<ReturnType<typeof sourceOf>>;
 
-export const differences = (found: Webhook["settings"], wanted: Webhook["settings"]): string[] =>
+type Difference = Readonly<Record<"name" | "before" | "after", string>>;
+
+export const differences = (found: Webhook["settings"], wanted: Webhook["settings"]): Difference[] =>
   Object.entries(wanted)
     .filter(([name, value]) => found[name] !== undefined && found[name] !== value)
-    .map(([name, value]) => `${name}: ${printable(found[name]!)} -> ${value}`);
+    .map(([name, after]) => ({ name, before: found[name]!, after }));
 
-/** What differs between a webhook and what pushgate would set, in lines of "events: push, issues -> push". */
-export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint): string[] {
-  const url = found.url === endpoint.url ? [] : [`URL: ${printable(found.url)} -> ${endpoint.url}`];
+/** "events: push, issues -> push" */
+export const textOf = ({ name, before, after }: Difference): string => `${name}: ${printable(before)} -> ${after}`;
+
+/** What differs between a webhook and what pushgate would set. */
+export function drift(client: WebhookClient, found: Webhook, endpoint: Endpoint): Difference[] {
+  const url = found.url === endpoint.url ? [] : [{ name: "URL", before: found.url, after: endpoint.url }];
   return [...url, ...differences(found.settings, client.api.wanted(wantedOf(endpoint)))];
 }
 

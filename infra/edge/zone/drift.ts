@@ -1,9 +1,10 @@
-/** What differs at Cloudflare, in words: rule, property, before and after. A preview of a ruleset lists positions instead. */
+/** What differs at Cloudflare: rule, property, before and after. A preview of a ruleset lists positions instead. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { printable } from "../../../service/printable.ts";
 import { hookHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
+import { type Drift, driftMessage } from "../../contract.ts";
 import { rulesOf } from "./fits.ts";
 import type { LiveZone } from "./live-zone.ts";
 import { isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
@@ -21,28 +22,37 @@ function shortened(value: unknown, other: unknown): string {
   return `${from > 0 ? "…" : ""}${text.slice(from, from + 80)}${from + 80 < text.length ? "…" : ""}`;
 }
 
-function ruleDrift(live: Rule | undefined, ours: Rule): string[] {
-  if (live === undefined) return [`${ours.ref}: is missing`];
+/** `text`: for a person. */
+type RuleDrift = Omit<Drift, "host" | "layer"> & { readonly text: string };
+
+function ruleDrift(live: Rule | undefined, ours: Rule): RuleDrift[] {
+  const item = ours.ref;
+  if (live === undefined) return [{ item, kind: "missing", before: null, after: ours, text: `${item}: is missing` }];
   const is: Record<string, unknown> = { ...defaults, ...live };
   return Object.entries({ ...defaults, ...ours })
     .filter(([key, wanted]) => !isDeepStrictEqual(is[key], wanted))
-    .map(
-      ([key, wanted]) => `${ours.ref}: ${key} is ${shortened(is[key], wanted)}, declared ${shortened(wanted, is[key])}`,
-    );
+    .map(([key, wanted]) => ({
+      ...{ item: `${item}: ${key}`, kind: "property", before: is[key] ?? null, after: wanted ?? null },
+      text: `${item}: ${key} is ${shortened(is[key], wanted)}, declared ${shortened(wanted, is[key])}`,
+    }));
 }
 
-export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): string[] {
+export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): RuleDrift[] {
   const refs = (rules: readonly Rule[]): string[] => rules.map(({ ref }) => ref);
   const [is, wanted] = [refs(live), refs(merged(phase, ours, live))];
   const moved = isDeepStrictEqual(is.toSorted(), wanted.toSorted()) && !isDeepStrictEqual(is, wanted);
+  const order = `the order is ${is.join(", ")}, declared ${wanted.join(", ")}`;
   const liveOf = ({ ref }: Rule): Rule | undefined => live.findLast((rule) => rule.ref === ref);
   return [
     ...ours.flatMap((rule) => ruleDrift(liveOf(rule), rule)),
     ...live
       .filter((rule) => isOurs(rule) && !wanted.includes(rule.ref))
-      .map(({ ref }) => `${ref}: is not declared any more`),
-    ...(moved ? [`the order is ${is.join(", ")}, declared ${wanted.join(", ")}`] : []),
-  ].map((text) => printable(`${phases[phase].name}: ${text}`));
+      .map((rule) => ({
+        ...{ item: rule.ref, kind: "undeclared", before: rule, after: null },
+        text: `${rule.ref}: is not declared any more`,
+      })),
+    ...(moved ? [{ item: "order", kind: "order", before: is, after: wanted, text: order }] : []),
+  ].map(({ text, ...drift }) => ({ ...drift, text: printable(`${phases[phase].name}: ${text}`) }));
 }
 
 /** Prints each difference; a change of the configuration is one, too. Nothing before the first `up` and for a removal. */
@@ -50,7 +60,10 @@ export function reportDrift(settings: Settings, { phases: live, botFightMode }: 
   const isFirst = !phaseNames.some((name) => live[name].rules.some(isOurs));
   if (isFirst || hookHostnames(settings).length === 0) return;
   const ours = rulesOf(settings);
-  const ofRules = phaseNames.flatMap((name) => phaseDrift(name, live[name].rules, ours[name]));
-  const ofBots = botFightMode === true ? ["Bot Fight Mode: is on, declared off"] : [];
-  for (const text of [...ofRules, ...ofBots]) void pulumi.log.info(text);
+  for (const name of phaseNames)
+    for (const { text, ...item } of phaseDrift(name, live[name].rules, ours[name])) {
+      void pulumi.log.info(text);
+      void pulumi.log.debug(driftMessage({ host: null, layer: phases[name].name, ...item }));
+    }
+  if (botFightMode === true) void pulumi.log.info("Bot Fight Mode: is on, declared off");
 }

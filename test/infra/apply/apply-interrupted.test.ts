@@ -34,7 +34,7 @@ describe("an interrupted apply", () => {
     const layer = unobserved(host);
     expect(host.run(killed(host)).status).not.toBe(0);
     const verdict = reconcile(layer, host.see(layer));
-    expect(verdict).toMatchObject({ inSync: false, drift: ["no stamp: the last apply did not finish"] });
+    expect(verdict).toMatchObject({ inSync: false, drift: [{ text: "no stamp: the last apply did not finish" }] });
     expect(host.apply(layer, verdict.stamp).status).toBe(0);
     expect(asDeclared(host, after, true, [])).toBe(true);
   });

@@ -94,7 +94,10 @@ export function walk(steps: readonly Action[], counts: Walked): void {
       input = next;
       stamp = verdict.stamp;
       const again = reconcile(layer, host.see(layer));
-      ensure(host.script(layer, again.stamp) === input, `not converged: ${again.stamp} ${again.drift.join("\n")}`);
+      ensure(
+        host.script(layer, again.stamp) === input,
+        `not converged: ${again.stamp} ${again.drift.map(({ text }) => text).join("\n")}`,
+      );
       return;
     }
     if (ran.stderr.includes("failed at: check of")) {

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
-import { differences, reconcile, unified } from "../../../infra/apply/reconcile.ts";
+import { differences, type Reconciled, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import { sealed, version } from "../../../infra/apply/version.ts";
 import { seenAsDeclared } from "./shell-host.ts";
@@ -16,6 +16,7 @@ const layer: HostLayer = {
 const asDeclared = seenAsDeclared(layer);
 const stamp = asDeclared.stamp!;
 const seenFile = asDeclared.files[file.path]!;
+const texts = ({ drift }: Reconciled) => drift.map(({ text }) => text);
 const never = () => {
   throw new Error("the random value was used");
 };
@@ -58,8 +59,25 @@ describe("a manual change", () => {
   test.each(Object.entries(drifts))("%s", (says, change) => {
     const verdict = reconcile(layer, { ...asDeclared, ...change }, never);
     expect(verdict.inSync).toBe(false);
-    expect(verdict.drift[0]?.trimEnd()).toBe(says);
+    expect(verdict.drift[0]?.text.trimEnd()).toBe(says);
     expect(verdict.stamp).toMatch(new RegExp(`^${version}-[0-9a-f]{12}$`));
+  });
+
+  test("each has its item, kind, and what is on the host and declared", () => {
+    const found = Object.values(drifts).flatMap(
+      (change) => reconcile(layer, { ...asDeclared, ...change }, never).drift,
+    );
+    expect(found.map(({ item, kind, before, after }) => [item, kind, before, after])).toEqual([
+      [file.path, "missing", null, file.text],
+      [file.path, "type", "symbolic link", "regular file"],
+      [file.path, "mode", "600 root:root", "644 root:root"],
+      [file.path, "mode", "644 www-data:root", "644 root:root"],
+      [file.path, "contents", "one\n2\n", file.text],
+      [file.path, "contents", null, file.text],
+      ["/etc/pushgate/b", "undeclared", "exists", null],
+      ["unit x", "fact", "failed", "active"],
+      ["unit x", "fact", null, "active"],
+    ]);
   });
 
   test("reconcile gives a stamp of its own for each, and none for the order of what is owned", () => {
@@ -81,7 +99,7 @@ describe("a manual change", () => {
       files: { [file.path]: { ...seenFile, text, sha256: sha256(text) } },
       owned: ["/etc/pushgate/\u001b]0;x\u0007"],
     };
-    expect(reconcile(layer, seen, never).drift.join("")).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f\u202e]/);
+    expect(texts(reconcile(layer, seen, never)).join("")).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f\u202e]/);
   });
 });
 
@@ -130,9 +148,9 @@ describe("an invalid stamp", () => {
   });
 
   test("reconcile reports a missing stamp as an apply that did not finish, also where a file is missing", () => {
-    expect(reconcile(layer, stampless).drift).toEqual(["no stamp: the last apply did not finish"]);
+    expect(texts(reconcile(layer, stampless))).toEqual(["no stamp: the last apply did not finish"]);
     const two = { ...layer, files: [file, { ...file, path: "/etc/pushgate/b" as const }] };
-    expect(reconcile(two, stampless).drift[1]).toBe("/etc/pushgate/b is missing");
+    expect(texts(reconcile(two, stampless))[1]).toBe("/etc/pushgate/b is missing");
   });
 });
 
@@ -154,7 +172,7 @@ describe("a layer that leaves", () => {
   test("reconcile reports each time that a file of the layer is back", () => {
     const back = { ...clean, owned: [file.path], stamp: `absent-${stamp}` };
     const verdict = reconcile(gone, back, never);
-    expect(verdict.drift).toEqual(["/etc/pushgate/a is back, though the layer was removed"]);
+    expect(texts(verdict)).toEqual(["/etc/pushgate/a is back, though the layer was removed"]);
     expect(reconcile(gone, { ...back, stamp: verdict.stamp }, never).stamp).not.toBe(verdict.stamp);
   });
 
@@ -168,7 +186,7 @@ test("a fact's text says what was found, with its exit status where that is not 
   const of = (output: string, want = "active") => {
     const applied = [fileLine(file), factLine(undefined, { ...fact, want })];
     const seen = { ...asDeclared, applied, facts: [{ output, status: 0 }] };
-    return reconcile({ ...layer, facts: [{ ...fact, want }] }, seen, never).drift;
+    return texts(reconcile({ ...layer, facts: [{ ...fact, want }] }, seen, never));
   };
   expect(of("failed")).toEqual(['unit x: declared is "active", the host reports "failed"']);
   expect(of("one\ntwo")).toEqual(["unit x: differs (- on the host, + declared):\n- one\n- two\n+ active"]);

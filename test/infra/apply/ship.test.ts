@@ -8,6 +8,7 @@ import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/laye
 import { applyScript, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { scriptBeside } from "../../../infra/apply/shell.ts";
 import { sshTo } from "../../../infra/apply/ssh.ts";
+import { driftIn } from "../../../infra/contract.ts";
 import { exampleHost } from "../../fixtures.ts";
 import { Root } from "../host/namespace.ts";
 import { setMocks } from "../mocks.ts";
@@ -15,7 +16,7 @@ import { seenAsDeclared } from "./shell-host.ts";
 
 type Made = { type: string; name: string; inputs: Record<string, unknown> };
 const made: Made[] = [];
-const warned: string[] = [];
+const [warned, debugged]: [string[], string[]] = [[], []];
 
 let ship: typeof import("../../../infra/apply/ship.ts");
 
@@ -30,9 +31,12 @@ beforeAll(async () => {
 });
 
 beforeEach(() => {
-  for (const list of [made, warned]) list.length = 0;
+  for (const list of [made, warned, debugged]) list.length = 0;
   vi.spyOn(pulumi.log, "warn").mockImplementation(async (text) => {
     warned.push(text);
+  });
+  vi.spyOn(pulumi.log, "debug").mockImplementation(async (text) => {
+    debugged.push(text);
   });
 });
 
@@ -219,7 +223,9 @@ describe("secrets", () => {
     const given: pulumi.CustomResourceOptions[] = [];
     const note: pulumi.ResourceTransformation = ({ opts }) => void given.push(opts);
     const parent = new pulumi.ComponentResource("test:index:Parent", "parent", {}, { transformations: [note] });
-    const verdict = { script: "echo hidden", stamp: "", drift: ["differs: site"], inSync: false };
+    const change = { item: "installed", kind: "fact", before: "<{%reset%}>", after: null };
+    const drift = [{ ...change, text: "differs: site" }];
+    const verdict = { script: "echo hidden", stamp: "", drift, inSync: false };
     ship.applySecrets(host, { name: "secrets", timeout: 60 }, pulumi.secret(verdict), { parent });
     const { inputs } = await until("web1-secrets");
     expect(given.at(-1)).toMatchObject({ additionalSecretOutputs: ["stdout", "stderr"], retainOnDelete: true });
@@ -227,6 +233,8 @@ describe("secrets", () => {
     expect(inputs).toMatchObject({ logging: "none", addPreviousOutputInEnv: false });
     expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");
     expect(warned).toEqual(["web1: secrets: differs: site"]);
+    expect(debugged.flatMap((text) => driftIn(text) ?? [])).toEqual([{ host: "web1", layer: "secrets", ...change }]);
+    expect(debugged.join("")).not.toContain("<{%reset");
     expect(ship.appliedLayers().get("web1")).toContain("secrets");
   });
 

@@ -185,6 +185,7 @@ export class Hosts {
     const plain = Object.fromEntries(Object.entries(others).map(([key, value]) => [key, { value, secret: false }]));
     const lists = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
     const config = { ...lists, ...plain };
+    this.previewed();
     writeFileSync(join(this.folder, "config.json"), JSON.stringify(config));
     const decrypted = { ...config, "pushgate:secrets": of(secrets) };
     writeFileSync(join(this.folder, "secrets.json"), JSON.stringify(decrypted));
@@ -196,13 +197,18 @@ case "$*" in
   *--show-secrets*) cat ${this.folder}/secrets.json ;;
   "config --json"*) cat ${this.folder}/config.json ;;
   "stack init "*) echo "encryptionsalt: v1:AAAA:v1:BBBB" >"Pulumi.$3.yaml" ;;
-  "preview "*) ;;
+  "preview "*) for word; do [ "$last" != --event-log ] || cp ${this.folder}/events "$word"; last=$word; done ;;
   "whoami --json") echo '{"user":"me","url":"file:///backed-up"}' ;;
   *) echo "$* <$(cat)>" >>${this.folder}/calls.log ;;
 esac
 echo "$*" >>${this.folder}/pulumi.log
 `,
     );
+  }
+
+  /** What the engine's log of a preview has. */
+  previewed(...events: readonly object[]): void {
+    writeFileSync(join(this.folder, "events"), events.map((event) => `${JSON.stringify(event)}\n`).join(""));
   }
 
   /** The place of a host's path in the test's folder. */

@@ -96,7 +96,8 @@ test("a host in sync keeps its stamp; a rotated secret gives a new one and is no
   const rotated = judgeSecrets(layer, { ...seen, applied: [] }, { ...plain, docs });
   expect(rotated).toMatchObject({ inSync: false, drift: [] });
   expect(rotated.stamp).not.toBe(seen.stamp);
-  const driftOf = (facts: SeenLayer["facts"]) => judgeSecrets(layer, { ...seen, facts }, plain).drift;
+  const driftOf = (facts: SeenLayer["facts"]) =>
+    judgeSecrets(layer, { ...seen, facts }, plain).drift.map(({ text }) => text);
   expect(driftOf(facts.slice(0, -1))).toEqual([
     "installed secrets: no answer: the shell that reads this layer's facts ended early, or took 15 seconds",
   ]);

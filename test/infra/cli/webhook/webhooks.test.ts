@@ -6,17 +6,11 @@ import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers/promises";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { readPublished } from "../../../../infra/config/published.ts";
-import { networks } from "../../../../infra/networks.ts";
+import { driftMessage } from "../../../../infra/contract.ts";
 import type { Delivery } from "../../../fakes/deliveries.ts";
 import { type Got, type RunningWebhookApi, startWebhookApi } from "../../../fakes/webhook-api.ts";
 import { secrets } from "../../../fixtures.ts";
 import { ends, Hosts, hookOf, hostOf, type Ran } from "../hosts.ts";
-
-vi.mock("../../../../infra/config/published.ts", async (original) => ({
-  ...(await original<object>()),
-  readPublished: vi.fn(async (owner: keyof typeof networks) => networks[owner].cidrs),
-}));
 
 const hosts = new Hosts();
 let running: RunningWebhookApi;
@@ -260,19 +254,18 @@ describe("audit", () => {
     expect(await with_("wrong-token-0123456789", "audit")).toMatchObject(ends(1, "site on web1: https://localhost"));
   });
 
-  test("a range that a hook's git host publishes, and no host admits, is drift; one that it dropped is none", async () => {
-    const [, ...rest] = networks.githubHooks.cidrs;
-    const audited = (cidrs: readonly string[]) => {
-      vi.mocked(readPublished).mockImplementation(async (owner) =>
-        owner === "githubHooks" ? cidrs : networks[owner].cidrs,
-      );
-      return hosts.run("audit");
-    };
-    configure({ gitHost: "github" });
-    expect(await audited([...rest, "81.2.69.0/24"])).toMatchObject(
-      ends(7, /^Published ranges:\n {2}GitHub sends from 81\.2\.69\.0\/24, too/),
-    );
-    expect(await audited(rest)).toMatchObject({ code: 0, stdout: "" });
+  test("--json prints a line for each item, of the preview and of a webhook, and nothing else", async () => {
+    const range = { host: null, layer: "published ranges", item: "192.0.2.0/24" };
+    const items = [
+      { ...range, kind: "undeclared", before: "GitHub", after: null },
+      { host: "web1", layer: "webhook", item: "site: active", kind: "property", before: "off", after: "on" },
+    ];
+    configure();
+    add({ active: false });
+    hosts.previewed({ diagnosticEvent: { message: `${driftMessage(items[0]!)}\n` } });
+    const lines = items.map((item) => `${JSON.stringify(item)}\n`).join("");
+    expect(await withToken("audit", "--json")).toMatchObject({ code: 7, stdout: lines });
+    expect(await hosts.run("audit")).toMatchObject({ code: 7, stdout: "" });
   });
 });
 
