@@ -491,6 +491,10 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
   ],
+  "An `up` that was interrupted": [
+    ["npx pushgate adopt", shows(/Nothing to adopt\./)],
+    ["npx pulumi up", withTheNext],
+  ],
   "A host that is lost": [
     [
       "npx pulumi config set --path 'pushgate:hosts[1].state' lost",

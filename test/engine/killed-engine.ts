@@ -1,0 +1,21 @@
+/** Kills the engine during a run, and does what docs/operating.md says to do then. */
+import { rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { run } from "../hosts/lab/process.ts";
+import type { Workspace } from "./engine.ts";
+
+/** With SIGKILL; its plugins and their children go on. Resolves to whether an `up` was running. */
+export async function killEngine({ folder }: Workspace): Promise<boolean> {
+  return (await run("pkill", ["-KILL", "-f", `/pulumi up .*${folder}/`], { check: false })).code === 0;
+}
+
+/** Removes the engine's lock, and its checksum of the state where the kill left it empty. */
+export async function unlock(stack: Workspace): Promise<void> {
+  const { code, stderr } = await stack.pulumi("cancel", "--yes", "--stack", "test");
+  if (code !== 0) throw new Error(`pulumi cancel: ${stderr}`);
+  const checksum = join(stack.folder, "state/.pulumi/stacks/pushgate/test.json.attrs");
+  if (statSync(checksum, { throwIfNoEntry: false })?.size === 0) rmSync(checksum);
+}
+
+/** What the engine prints while another `up` of the stack runs, or after it was killed. */
+export const locked = /error: the stack is currently locked by 1 lock\(s\)\. .* `pulumi cancel`/;
