@@ -31,4 +31,5 @@ state() {
 take_up() { ! as_installed proxy || systemctl try-restart "$nginx"; }
 
 activate() { case "$changed" in *"$certificate"*) take_up ;; esac }
-reactivate() { [ ! -f "$certificate" ] || take_up; }
+# nginx keeps the certificate that it serves with where the former file does not fit, as after a manual change.
+reactivate() { [ "$(state)" != valid ] || take_up; }
