@@ -10,6 +10,6 @@ export default hostSuite({
   alone: ["measure"],
   // folders, push and units run on both releases: they show the sandboxes, the accounts, git and Hugo.
   // gitea and tools meet the git host and releases, which are the same on both: trixie has fewer minutes of its own.
-  only: { bookworm: ["drift", "life", "measure"], trixie: ["gitea", "hostile", "options", "tools"] },
+  only: { bookworm: ["drift", "life", "measure"], trixie: ["gitea", "half-state", "hostile", "options", "tools"] },
   patience: [300, 400],
 });
