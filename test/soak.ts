@@ -1,7 +1,7 @@
 /**
  * `npm run soak -- --minutes N [--seed S]`: long random tests with a seed. Each round has random walks of edits, applies,
  * kills and failed applies in a real shell, and altered deliveries to the real receiver. A failure prints the seed of its
- * round, which repeats it. --rebuild, --hostile and --drift run test/hosts/rebuild/soak.ts instead.
+ * round, which repeats it. --rebuild, --hostile, --drift and --walk run test/hosts/rebuild/soak.ts instead.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,14 +15,14 @@ import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
 try {
-  const options = "minutes seed release rebuild hostile drift kills runs".split(" ");
+  const options = "minutes seed release rebuild hostile drift walk kills runs steps".split(" ");
   keptByNpm(options, "npm run soak --", process.env);
 } catch (error) {
   console.error(`soak: ${(error as Error).message}`);
   process.exit(2);
 }
 // It runs in its own lab and ends the process.
-if (["--rebuild", "--hostile", "--drift"].some((word) => process.argv.includes(word)))
+if (["--rebuild", "--hostile", "--drift", "--walk"].some((word) => process.argv.includes(word)))
   await import("./hosts/rebuild/soak.ts");
 
 const { values } = parseArgs({

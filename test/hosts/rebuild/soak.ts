@@ -4,6 +4,7 @@
  * single runs, and in others without one of the syncs. Needs the tools of `npm run test:rebuild` and xfsprogs. The
  * default counts are one full run. With --hostile [--minutes N] instead: repeats attacks beside good pushes (attacks.ts).
  * With --drift [--runs N]: makes and repairs all manual changes of drift.ts, or N rounds of them from the seed's on.
+ * With --walk [--steps N]: a random walk of changes, interrupted applies and killed engines (walk.ts).
  */
 import { parseArgs } from "node:util";
 import { cutRuns } from "../cuts/steps.ts";
@@ -16,6 +17,7 @@ import { soakAttacks } from "./attacks.ts";
 import { openDocs } from "./site.ts";
 import { buildDrifting, soakHarmless, soakRound } from "./soak-drift.ts";
 import { soakKills } from "./soak-kills.ts";
+import { walk } from "./walk.ts";
 import { buildRebuild } from "./world.ts";
 
 const { values } = parseArgs({
@@ -24,13 +26,17 @@ const { values } = parseArgs({
     hostile: { type: "boolean", default: false },
     drift: { type: "boolean", default: false },
     minutes: { type: "string", default: "10" },
+    walk: { type: "boolean", default: false },
+    steps: { type: "string", default: "500" },
     kills: { type: "string", default: "1000" },
     runs: { type: "string", default: "100" },
     seed: { type: "string", default: "1" },
     release: { type: "string", default: "bookworm" },
   },
 });
-const [kills = 0, runs, seed = 0, minutes = 0] = (["kills", "runs", "seed", "minutes"] as const).map((name) => {
+const [kills = 0, runs, seed = 0, minutes = 0, steps = 0] = (
+  ["kills", "runs", "seed", "minutes", "steps"] as const
+).map((name) => {
   const given = Number(values[name]);
   if (!(given >= 0) || (name !== "minutes" && !Number.isInteger(given))) {
     console.error(`soak: --${name} is ${values[name]}. Use a ${name === "minutes" ? "" : "whole "}number.`);
@@ -60,9 +66,12 @@ async function soak(name: string, work: () => Promise<unknown>): Promise<void> {
 await withLab({ releases: [release] }, async () => {
   console.log(`soak: seed ${seed}`);
   const host = await step(`boot ${release}`, () => bootHost({ name: "soak", release, variant: "packages" }));
-  const rebuild = await (values.drift ? buildDrifting(host) : buildRebuild(host, { docs: values.hostile && openDocs }));
+  const rebuild = await (values.drift || values.walk
+    ? buildDrifting(host)
+    : buildRebuild(host, { docs: values.hostile && openDocs }));
   await step("pulumi up", () => rebuild.start());
-  if (values.hostile) await soak("attacks", () => soakAttacks(rebuild, minutes, seed));
+  if (values.walk) await soak("walk", () => walk(rebuild, steps, seed));
+  else if (values.hostile) await soak("attacks", () => soakAttacks(rebuild, minutes, seed));
   else if (values.drift) {
     for (const [i] of rounds.slice(0, runs).entries()) {
       const at = (seed - 1 + i) % rounds.length;
@@ -72,7 +81,7 @@ await withLab({ releases: [release] }, async () => {
   } else await soak("kill -9", () => soakKills(rebuild, kills, seed));
   await rebuild.close();
   await host.kill();
-  for (const { name, work } of values.hostile || values.drift ? [] : cutRuns(seed).slice(0, runs))
+  for (const { name, work } of values.hostile || values.drift || values.walk ? [] : cutRuns(seed).slice(0, runs))
     await soak(name, work);
   console.log(`${passed} passed, ${failed} failed`);
   process.exitCode = failed > 0 ? 1 : 0;
