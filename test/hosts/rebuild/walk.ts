@@ -33,7 +33,7 @@ export async function walk({ host, world, visit }: Rebuild, steps: number, seed:
   const pick = <T>(all: readonly T[]): T => all[below(all.length)]!;
   const { stack } = world;
 
-  /** The layers that are not as declared, and whether a change of theirs may have broken the service. */
+  /** The layers that are not as declared, and whether one of the changes may have broken the service. */
   let due = new Set<string>();
   let broken = false;
   const counted: Record<string, number> = {};
