@@ -17,6 +17,14 @@ export const variables = (values: Readonly<Record<string, Value>>): string =>
     .map(([name, value]) => `${name}=${quote(plain(value))}`)
     .join("\n");
 
-export const textBeside = (base: string, name: string): string => readFileSync(new URL(name, base), "utf8");
+const texts = new Map<string, string>();
+
+/** Read once: each host has the same, and the program renders a host's layers several times. */
+export function textBeside(base: string, name: string): string {
+  const { href } = new URL(name, base);
+  const text = texts.get(href) ?? readFileSync(new URL(href), "utf8");
+  texts.set(href, text);
+  return text;
+}
 /** Without its comment lines: a changed comment is no change of what runs on a host. */
 export const scriptBeside = (base: string, name: string): string => textBeside(base, name).replace(/^\s*#.*\n/gm, "");

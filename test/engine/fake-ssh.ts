@@ -12,6 +12,10 @@ export type FakeSsh = {
   readonly log: string;
   /** From now on the host has a key and shows its certificate request, as after the first `up`. */
   readonly keyed: () => void;
+  /** From now on a probe takes as many seconds. */
+  readonly slow: (seconds: number) => void;
+  /** From now on this host, such as root@web1.example.org, is down. */
+  readonly down: (target: string) => void;
 };
 
 /** `folder` goes first on PATH. */
@@ -22,10 +26,11 @@ export function fakeSsh(folder: string): FakeSsh {
   writeFileSync(probe, bareHost());
   // Only the probe's command starts with a timeout; the others apply layers and install programs.
   const script = `#!/bin/sh
-for command; do :; done
+for command; do target=$former former=$command; done
+[ ! -e "${folder}/$target" ] || { echo "ssh: connect to host $target: Connection refused" >&2; exit 255; }
 cat >/dev/null
 case $command in
-  "exec timeout"*) echo probed >>${folder}/log; echo pushgate: begin; cat ${probe} ;;
+  "exec timeout"*) echo probed >>${folder}/log; [ ! -e ${folder}/slow ] || sleep "$(cat ${folder}/slow)"; echo pushgate: begin; cat ${probe} ;;
   *) echo Welcome; cat ${folder}/csr ;;
 esac
 `;
@@ -33,6 +38,8 @@ esac
   chmodSync(join(folder, "ssh"), 0o755);
   return {
     log: join(folder, "log"),
+    slow: (seconds) => writeFileSync(join(folder, "slow"), `${seconds}`),
+    down: (target) => writeFileSync(join(folder, target), ""),
     keyed() {
       const answer = JSON.parse(bareHost()) as { rows: unknown[] };
       const request = Buffer.from(readFileSync(join(folder, "csr"), "utf8")).toString("base64");

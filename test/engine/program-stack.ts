@@ -54,6 +54,8 @@ export type ProgramStack = {
 type ProgramOptions = {
   /** With the site of the first hook; if left out, without a site. */
   readonly site?: true;
+  /** `pushgate:hosts`; that of test/fixtures.ts if left out. */
+  readonly hosts?: readonly object[];
   /** `pushgate:edge`; plan pro if left out. */
   readonly edge?: Pick<Edge, "plan"> & Partial<Edge>;
   /** Token -> permissions. The fake reads it at each request. */
@@ -63,14 +65,14 @@ type ProgramOptions = {
 };
 
 export async function programStack(options: ProgramOptions = {}): Promise<ProgramStack> {
-  const { site, edge = { plan: "pro" }, tokens, starts, passphrase } = options;
+  const { site, hosts, edge = { plan: "pro" }, tokens, starts, passphrase } = options;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
   const ssh = fakeSsh(folder);
   const api = await startApi({ zone: emptyZone("example.org", edge.plan), ...(tokens && { tokens }) });
   const stacks: Workspace[] = [];
   const again = async (): Promise<Workspace> => {
     const stack = await workspace({
-      config: { ...stackFile, ...(!site && withoutSites), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
+      config: { ...stackFile, ...(!site && withoutSites), ...(hosts && { "pushgate:hosts": hosts }), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
       ...(starts && { starts }),
