@@ -3,8 +3,9 @@ import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { apiToken } from "../fakes/cloudflare/api.ts";
 import { permissions } from "../fakes/cloudflare/permissions.ts";
+import { rulesOf } from "../fakes/cloudflare/zone.ts";
 import { patience, type Workspace } from "./engine.ts";
-import { type ProgramStack, programStack } from "./program-stack.ts";
+import { itemsOf, type ProgramStack, programStack } from "./program-stack.ts";
 
 const edge = { plan: "free", botFightMode: "off", generation: 1 } as const;
 const needed = permissions({ edge });
@@ -44,6 +45,18 @@ describe("a run", { timeout: patience }, () => {
     expect(named.stdout + named.stderr).toMatch(
       /the DNS records of example\.org cannot be read: .* the permission DNS Edit/,
     );
+  });
+
+  test("of npx pushgate audit needs a token that only reads; a changed rule then ends with 1, and is printed", async () => {
+    tokens[apiToken] = needed.map((permission) => permission.replace(/Edit$/, "Read"));
+    // No layer of the fake host is as declared.
+    expect((await stack.pushgate("audit", "--json")).code).toBe(7);
+    const [rule] = rulesOf(all.api.zone, "http_request_origin");
+    rule!.enabled = false;
+    const audit = await stack.pushgate("audit", "--json");
+    rule!.enabled = true;
+    expect([audit.code, itemsOf(audit)]).toMatchObject([1, [{ layer: "origin rules", before: false, after: true }]]);
+    expect(audit.stderr + audit.stdout).toContain("Origin Rules Edit");
   });
 
   test("fails after the former token was revoked, as the state still holds it; up --run-program uses the new one", async () => {

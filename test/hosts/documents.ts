@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 
 export type Typed = {
   readonly section: string;
-  /** sh: a command without its comment. yaml: an edit of the stack file, whole. */
-  readonly kind: "sh" | "yaml";
+  /** sh: a command without its comment. yaml: an edit of the stack file, whole. file: another file, whole. */
+  readonly kind: "sh" | "yaml" | "file";
   readonly text: string;
 };
 
@@ -19,6 +19,7 @@ export function typedIn(file: string): Typed[] {
     .flatMap((part) => {
       const section = part.slice(0, part.indexOf("\n"));
       return [...part.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)].flatMap(([, language, text = ""]): Typed[] => {
+        if (language === "ini" || text.startsWith("# .github/")) return [{ section, kind: "file", text }];
         if (language === "yaml") return [{ section, kind: "yaml", text }];
         if (language !== "sh") throw new Error(`${file}, ${section}: a block of ${language} cannot be typed`);
         const lines = text.split("\n").map((line) => line.replace(/(^| +)# .*$/, ""));

@@ -5,11 +5,23 @@ import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
 import { clientCaPath, paths } from "../../../infra/host/paths.ts";
 import { exampleHost, made, rebuilt, served } from "../../fixtures.ts";
+import { typedIn } from "../../hosts/documents.ts";
 import { missing, verifyUnits } from "./namespace.ts";
 
 /** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
  * reporter is restarted. */
 const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled", "named"];
+
+test("systemd-analyze verify finds no fault in the units of docs/operating.md", ({ skip }) => {
+  const reason = missing("systemd-analyze");
+  skip(reason !== undefined, reason);
+  const files = typedIn("docs/operating.md").flatMap(({ text }) => {
+    const [, name] = /^# \/etc\/systemd\/system\/([\w.-]+)/.exec(text) ?? [];
+    return name === undefined ? [] : [{ path: `/etc/systemd/system/${name}` as const, text }];
+  });
+  expect(files).toHaveLength(2);
+  expect(verifyUnits(files)).toBe("");
+});
 
 describe.each([
   ["with a served site", served],
