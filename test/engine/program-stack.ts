@@ -72,7 +72,13 @@ export async function programStack(options: ProgramOptions = {}): Promise<Progra
   const stacks: Workspace[] = [];
   const again = async (): Promise<Workspace> => {
     const stack = await workspace({
-      config: { ...stackFile, ...(!site && withoutSites), ...(hosts && { "pushgate:hosts": hosts }), "pushgate:edge": edge, "cloudflare:baseUrl": api.url },
+      config: {
+        ...stackFile,
+        ...(!site && withoutSites),
+        ...(hosts && { "pushgate:hosts": hosts }),
+        "pushgate:edge": edge,
+        "cloudflare:baseUrl": api.url,
+      },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
       ...(starts && { starts }),

@@ -351,7 +351,7 @@ export const harmless: readonly string[] = [
   `systemctl reload ${nginx}`,
   `systemctl restart ${receiver}`,
   `systemctl restart ${nginx}`,
-  `systemctl kill -s KILL --kill-whom=main ${receiver}; sleep 3`,
+  `kill -KILL "$(systemctl show -p MainPID --value ${receiver})"; sleep 3`,
   `systemctl start ${guard}`,
   `systemctl start ${units.reconcile("site")}`,
   `mv ${nginxFolders.logs}/hooks.log ${nginxFolders.logs}/hooks.log.1; systemctl kill --signal=USR1 ${nginx}`,

@@ -31,10 +31,10 @@ const action = fc.oneof(
   fc.record({ do: fc.constant("delete stamp" as const) }),
   fc.record({
     do: fc.constant("tamper stamp" as const),
-      // The last two are valid.
-      stamp: fc.constantFrom(
-        ...["", "0.1.0-0123456789ab", "absent", "absent-0.1.0-0123456789ab", "removing"],
-        ...[sealed("daemon", "0.1.0-01234567"), `${sealed("daemon", "0.1.0-01234567")}\nfile x`],
+    // The last two are valid.
+    stamp: fc.constantFrom(
+      ...["", "0.1.0-0123456789ab", "absent", "absent-0.1.0-0123456789ab", "removing"],
+      ...[sealed("daemon", "0.1.0-01234567"), `${sealed("daemon", "0.1.0-01234567")}\nfile x`],
     ),
   }),
   fc.record({ do: fc.constant("declare" as const), name, text, mode }),

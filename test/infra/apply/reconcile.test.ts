@@ -22,9 +22,12 @@ const never = () => {
 };
 
 describe("as declared", () => {
-  test.each([stamp, sealed("x", "0.0.9-01234567"), sealed("x", "99.0.0-01234567")])("reconcile returns the host's stamp %s", (stamp) => {
-    expect(reconcile(layer, { ...asDeclared, stamp }, never)).toEqual({ stamp, inSync: true, drift: [] });
-  });
+  test.each([stamp, sealed("x", "0.0.9-01234567"), sealed("x", "99.0.0-01234567")])(
+    "reconcile returns the host's stamp %s",
+    (stamp) => {
+      expect(reconcile(layer, { ...asDeclared, stamp }, never)).toEqual({ stamp, inSync: true, drift: [] });
+    },
+  );
 
   test("reconcile accepts a fact with a non-zero exit status, such as that of systemctl is-active for inactive", () => {
     const inactive = { ...layer, facts: [{ ...fact, want: "inactive" }] };
