@@ -139,7 +139,7 @@ describe("an invalid stamp", () => {
     const verdict = reconcile(layer, { ...asDeclared, stamp: text }, () => "random");
     expect(verdict.inSync).toBe(false);
     expect(verdict.stamp).toMatch(new RegExp(`^${version}-[0-9a-f]{12}$`));
-    expect(verdict.drift).toEqual(["the stamp on the host is not valid"]);
+    expect(verdict.drift.map(({ text }) => text)).toEqual(["the stamp on the host is not valid"]);
   });
 
   const { stamp: _, ...stampless } = asDeclared;

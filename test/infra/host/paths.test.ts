@@ -74,7 +74,7 @@ test("in a shell of root each path is in single quotes, whatever it holds; witho
   }
   const path = `/nowhere${parts[0]}`;
   const { read } = siteLayer(siteAt(path)).facts[0]!;
-  const printed = (text: string) => spawnSync("sh", ["-c", text], { encoding: "utf8" }).stderr;
+  const printed = (text: string) => spawnSync("sh", ["-c", `link_of() { :; }\n${text}`], { encoding: "utf8" }).stderr;
   expect([printed(read), printed(read.replaceAll(quote(path), path))]).toEqual(["", "pwned\n"]);
 });
 
