@@ -96,9 +96,13 @@ test("five releases of many long paths keep no builder from starting in its memo
 
 test("what earlier pushes left in the clone keeps no push from its page: the clone is made anew, once for each head", async () => {
   const slow = join(extra, "hugo");
-  writeFileSync(slow, '#!/bin/sh\n[ "$1" != --minify ] || sleep 2\nexec hugo "$@"\n', { mode: 0o755 });
+  const waits = (first: string) => writeFileSync(slow, `#!/bin/sh\n${first}\nexec hugo "$@"\n`, { mode: 0o755 });
+  waits("");
   site = await published(1, { limit, hugo: slow });
-  const fill = () => writeFileSync(join(site.places.clone, ".git/left"), Buffer.alloc(13 * MiB));
+  const left = join(site.places.clone, ".git/left");
+  // Until the builder has seen it, and ends the build.
+  waits(`[ "$1" != --minify ] || while [ -e ${left} ]; do sleep 0.1; done`);
+  const fill = () => writeFileSync(left, Buffer.alloc(13 * MiB));
   fill();
   site.push(siteFiles(2));
   const open = await without(["run.ts", "|| error instanceof TooMuch", ""]);

@@ -47,6 +47,9 @@ const whole = (path: string, folder: string): string[] => [
 ];
 const taken = (name: string): string[] => [...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
+/** The file of a run, at the start of a build and at its end. */
+const noted = (number: number): string[] => whole(`site/work/runs/00000000${number}.json`, "site/work/runs");
+const begun = (number: number): string[] => ["git show", ...noted(number)];
 const noHistory = "unlink site/work/history";
 const checkedOut = (...history: string[]) => [
   ...["unlink site/work/checked-out", "git read-tree", "git ls-files"],
@@ -64,7 +67,10 @@ const released = [
 const built = [...checkedOut("rmdir site/work/history/.git", "rmdir site/work/history"), ...released];
 const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
 const status = whole("site/status.json", "site");
-const done = [...status, "unlink site/work/taken", "unlink site/work/parked", "git gc"];
+const done = (number: number): string[] => [
+  ...[...status, ...noted(number)],
+  ...["unlink site/work/taken", "unlink site/work/parked", "git gc"],
+];
 
 test("the first run gives a clone its name when git has made it, and syncs all of it before it publishes", async () => {
   const first = await bench();
@@ -75,36 +81,39 @@ test("the first run gives a clone its name when git has made it, and syncs all o
     ...["unlink site/work/checked-out", "unlink site/work/clone", noHistory, "unlink site/work/lfs"],
     ...["git init --quiet site/work/clone.new", "rename site/work/clone.new site/work/clone"],
     // There is no release to compare the commit with.
-    ...["git fetch", "git ls-tree"],
+    ...["git fetch", "git ls-tree", ...begun(1)],
     ...checkedOut(noHistory),
     "unlink site/work/cache/pages.csv",
     ...["unlink site/work/stats.json", "write site/work/stats.json", "write site/work/clone/hugo_stats.json"],
-    ...[...released, ...switched, ...done],
+    ...[...released, ...switched, ...done(1)],
   ]);
 });
 
 test("the builder syncs each thing before it relies on it", async () => {
   site.push(siteFiles(2));
-  expect(await calls(site), "a push").toEqual([...taken("delivery-1"), ...fetched, ...built, ...switched, ...done]);
+  expect(await calls(site), "a push").toEqual([
+    ...[...taken("delivery-1"), ...fetched, ...begun(2)],
+    ...[...built, ...switched, ...done(2)],
+  ]);
 
   site.rollback(site.status().releases[1]!.id);
   expect(await calls(site), "a rollback").toEqual([
     "git rev-parse",
     ...whole("site/work/held", "site/work"),
-    ...[...switched, ...status],
+    ...[...switched, ...status, ...begun(3)],
     ...["unlink root/rollback-ID", "sync root", "git gc"],
   ]);
 
   site.push(siteFiles(3));
   expect(await calls(site), "a push that ends the rollback").toEqual([
-    ...[...taken("delivery-2"), ...fetched, ...built, ...switched],
+    ...[...taken("delivery-2"), ...fetched, ...begun(4), ...built, ...switched],
     ...["unlink site/work/held", "sync site/work"],
-    ...done,
+    ...done(4),
   ]);
 
   site.deliver();
   expect(await calls(site, "ended"), "the report of a builder that was killed").toEqual([
     ...whole("site/work/paused", "site/work"),
-    ...status,
+    ...[...status, ...noted(5)],
   ]);
 });
