@@ -2,9 +2,6 @@
 # while its service runs, so a new socket starts inside the service's restart: one transaction for both, and deliveries for
 # the other sockets wait in them.
 
-# Of sockets that end in a minute, and what ends them.
-temporary=/run/systemd/system ending=pushgate-receiver-former
-
 # Listeners on port $1, one a line: address, mark, control group, whose allowlist the kernel enforces. From the kernel: after
 # a daemon-reload the unit shows the file's values, and a running service still holds the former listener.
 listening() {
@@ -29,17 +26,6 @@ serves() {
     && syswrite(S, "GET /metrics HTTP/1.0\r\n\r\n") && sysread(S, $_, 1) or exit 1' -- "$metricsPath"
 }
 
-# nginx connects to the socket of a removed source set until its own layer is applied, for hooks that are in another set by now:
-# that socket stays for a minute, with its former file. Fails where there is none.
-keep_for_now() { # removed path
-  [ ! -e "$1" ] && systemctl is-active --quiet "${1##*/}" && cp "$state/work/old$1" "$temporary" 2>/dev/null || return 1
-  systemctl stop "$ending.timer" 2>/dev/null || :
-  # systemd reads "$$" as "$".
-  systemd-run --quiet --collect --on-active=60 --unit="$ending" sh -c "cd $temporary && for unit in $everySocket; do
-  rm \$\$unit && { [ -e $units/\$\$unit ] || systemctl stop \$\$unit; }
-done; systemctl daemon-reload; systemctl try-restart $service"
-}
-
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
   # Sockets of removed source sets, and that for metrics after any change: no delivery waits in it.
@@ -50,7 +36,7 @@ take_up() {
       */"$metrics" | */"$metrics.d"/*) path=$units/$metrics ;;
       *) continue ;;
     esac
-    keep_for_now "$path" || systemctl stop "${path##*/}" 2>/dev/null || :
+    systemctl stop "${path##*/}" 2>/dev/null || :
     [ -e "$path" ] || rm -f "$units/sockets.target.wants/${path##*/}"
     renew=yes
   done

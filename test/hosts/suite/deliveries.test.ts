@@ -1,15 +1,12 @@
 /** A push of each git host through every layer of a host. The spool must then hold what was accepted, and nothing else. */
-import { readFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { parse } from "yaml";
-import { nginxLogs, units } from "../../../infra/host/paths.ts";
+import { nginxLogs } from "../../../infra/host/paths.ts";
 import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { deliveryOf, senders } from "../../fakes/senders.ts";
 import { deployedWorld } from "../deployed.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { repeatWhile } from "../repeat-while.ts";
 import { hostnameOf } from "../world.ts";
 
 const { github, gitlab, bitbucket, gitServers, edge } = actors;
@@ -63,27 +60,4 @@ test.each(gitHostNames)("a push of %s is accepted for its hook alone, from its r
   const count = `grep -c '"delivery":"${id}","hook":"${gitHost}"' ${nginxLogs.access} || true`;
   // Of the rejected one, too; nginx writes the line after the answer.
   await until("nginx has logged both", async () => Number(await host.read(count)) === 2 || undefined);
-});
-
-test("a hook whose socket gets another name and port, as the first of its source set left, misses no delivery", async () => {
-  const [left, ...others] = gitHostNames.filter((gitHost) => sourceOf(gitHost) === gitServers.v4[0]);
-  const stays = others[0]!;
-  const hooks = parse(readFileSync(world.stack.stackFile, "utf8")).config["pushgate:hooks"] as { name: string }[];
-  world.stack.configure({ "pushgate:hooks": hooks.filter(({ name }) => name !== left) });
-  await world.stack.pulumi("config", "rm", "--path", `pushgate:secrets.${left}`, "--stack", "test");
-  const sockets = () =>
-    host.read("systemctl list-units --plain --no-legend 'pushgate-receiver-*.socket' | cut -d ' ' -f 1");
-  expect(await sockets()).toContain(units.socket(left!));
-  const sent = () =>
-    world.send(deliveryOf(stays, { host: hostnameOf(host), path: `/webhook/${stays}`, source: gitServers.v4[0] }));
-  const { done: up, seen } = await repeatWhile(() => world.stack.up(), sent, 50);
-  expect(up.code, up.stdout).toBe(0);
-  expect(seen.filter(({ status }) => status !== 202)).toEqual([]);
-  const preview = await world.stack.preview("--expect-no-changes");
-  expect(preview.code, preview.stdout).toBe(0);
-  // What a timer does a minute later.
-  await host.inside("systemctl start pushgate-receiver-former.service");
-  await expect.poll(sockets).not.toContain(units.socket(left!));
-  expect(await sockets()).toContain(units.socket(stays));
-  expect(await sent()).toMatchObject({ status: 202 });
 });

@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { version } from "../../../infra/apply/version.ts";
+import { sealed, version } from "../../../infra/apply/version.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { bootHost } from "../lab/host.ts";
 import { release } from "../release.ts";
@@ -47,13 +47,19 @@ describe.each(releasedVersions())("from %s", (released) => {
   });
 
   test("preview and up read what a later version left, and say so", async () => {
-    const later = (text: string) => text.replace(/\d+\.\d+\.\d+(?=-[0-9a-f]{12}\b)/g, "99.0.0");
-    const state = join(world.stack.folder, "state/.pulumi/stacks/pushgate/test.json");
-    writeFileSync(state, later(readFileSync(state, "utf8")));
+    const listed = await host.read(`cd ${paths.stamps} && for layer in *; do echo "$layer $(head -n 1 $layer)"; done`);
     // The secrets' stamp is encrypted in the state.
-    await host.inside(
-      `cd ${paths.stamps} && sed -i -E '1s/[0-9.]+(-[0-9a-f]{12})$/99.0.0\\1/' $(ls | grep -vx secrets)`,
+    const stamps = listed.split("\n").filter((line) => !line.startsWith("secrets "));
+    const later = stamps.map((line) => {
+      const [layer = "", stamp = ""] = line.split(" ");
+      return [stamp, sealed(layer, stamp.replace(/^[\d.]+/, "99.0.0").slice(0, -4))] as const;
+    });
+    const state = join(world.stack.folder, "state/.pulumi/stacks/pushgate/test.json");
+    writeFileSync(
+      state,
+      later.reduce((text, [from, to]) => text.replaceAll(from, to), readFileSync(state, "utf8")),
     );
+    await host.inside(later.map(([from, to]) => `sed -i '1s/^${from}$/${to}/' ${paths.stamps}/*`).join("\n"));
     const { diagnostics } = await clean();
     const said = diagnostics.map(({ message }) => message).join("\n");
     expect(said).toContain(
