@@ -86,7 +86,7 @@ test("nginx rejects no delivery while the origin port changes, and then leaves t
   const former = async () => (await world.contact(host, actors.edge.v4[2], sent, world.client(), 1_000)).status;
   expect(await former()).toBe(202);
   await host.inside("systemctl start pushgate-moved.service");
-  await expect.poll(former).toBe(0);
+  await expect.poll(former, { timeout: 30_000 }).toBe(0);
   expect(await world.deliver()).toMatchObject({ status: 202 });
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
