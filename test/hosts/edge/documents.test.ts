@@ -18,6 +18,7 @@ import { documentText, type Typed, typedIn } from "../documents.ts";
 import { type GitServer, gitServerName, startGitServer } from "../lab/git-server.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
+import { until } from "../lab/process.ts";
 import { type Operator, startOperator, upstream } from "../operator.ts";
 import { front, page, prepareContent, siteFiles } from "../rebuild/site.ts";
 import { published, statusOf } from "../rebuild/status.ts";
@@ -281,14 +282,14 @@ const steps: Readonly<Record<string, Steps>> = {
     [
       "npx pushgate deploys --follow",
       async (line) => {
-        let ended = false;
-        const pushing = (async () => {
-          for (let i = 0; !ended; i++) await push(`followed${i}`);
-        })();
+        const following = "pgrep -f '^journalctl .*pushgate-build@' || true";
+        const pushed = until(
+          "the host's journal is followed",
+          async () => (await web1().read(following)) || undefined,
+        ).then(() => push("followed"));
         const { text } = await operator.terminal.run(line, [[/ {2}published [\s\S]*Total in /, interrupt]]);
         expect(text).toMatch(/site on web1: [a-z]+ \d/);
-        ended = true;
-        await pushing;
+        await pushed;
       },
     ],
     ["npx pushgate deploys show <id>", shows(/delivery \S+\n[\s\S]*pages as [\s\S]*Total in \d+/)],
@@ -316,7 +317,10 @@ const steps: Readonly<Record<string, Steps>> = {
     [
       "npx pushgate trace --since 3d",
       async (line) => {
-        await web1().inside(`systemctl stop ${units.nginxSocket} ${units.nginx}`);
+        // A connection that came before the end is reset in its handshake.
+        await web1().inside(
+          `systemctl stop ${units.nginxSocket} ${units.nginx}; while ss -Htn sport = :8443 | grep -q .; do sleep 0.1; done`,
+        );
         for (let i = 0; i < 2; i++) await git.webhooks.push();
         await web1().inside(`systemctl start ${units.nginx}`);
         const { code, text } = await operator.terminal.run(here(line), usual(), 240_000);
@@ -344,7 +348,7 @@ const steps: Readonly<Record<string, Steps>> = {
       async (line) => {
         await push("third");
         expect(await type(line)).toMatch(/web1: rolled back/);
-        await serves("second");
+        await serves("followed");
       },
     ],
     ["npx pushgate rollback site <release or commit>", then(() => serves("first"))],
