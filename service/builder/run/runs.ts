@@ -38,11 +38,15 @@ function newest(places: Places): { number: number; former?: Kept | undefined; op
 const write = (places: Places, run: Kept, output = ""): void =>
   writeWhole(pathOf(places, run.number), `${JSON.stringify(run)}\n${JSON.stringify(output)}\n`, 0o600);
 
-/** Subject and author; {} where the clone lacks the commit. */
+/** Subject and author; {} where git cannot say: no run fails for that. */
 export async function aboutOf({ git }: Pick<BuildContext, "git">, commit: string) {
-  const { code, stdout } = await git(["show", "--no-patch", "--format=%s%n%an", commit]);
-  const [subject, author] = stdout.split("\n").map((text) => printable(text, 200));
-  return code === 0 ? { subject, author } : {};
+  try {
+    const { code, stdout } = await git(["show", "--no-patch", "--format=%s%n%an", commit]);
+    const [subject, author] = stdout.split("\n").map((text) => printable(text, 200));
+    return code === 0 ? { subject, author } : {};
+  } catch {
+    return {};
+  }
 }
 
 export function beginRun(places: Places, commit: string, { last, about }: Run): void {
