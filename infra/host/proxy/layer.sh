@@ -42,13 +42,14 @@ rebind() {
   former=$(bound_port)
   [ -z "$former" ] || on_former "type filter hook prerouting priority raw; tcp dport $former tcp flags & (syn | ack) == syn drop;"
   systemctl stop "$socket" "$service"
-  systemctl start "$socket" || started=no
+  is_bound=yes
+  systemctl start "$socket" || is_bound=no
   case $former in
     "") ;;
     "$port") nft delete table inet "$table" ;;
     *) on_former "type nat hook prerouting priority dstnat; tcp dport $former redirect to :$port;" ;;
   esac
-  [ "${started-}" != no ] || { lines_of "$socket"; return 1; }
+  [ $is_bound = yes ] || { lines_of "$socket"; return 1; }
 }
 
 # Where $renew is yes, the service restarts in any case.
