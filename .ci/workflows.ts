@@ -1,4 +1,7 @@
-/** Checks .github/workflows, and those that docs/operating.md has, with actionlint, built from its Go module. The last line is `N passed, N failed`. */
+/**
+ * Checks .github/workflows, and those that docs/operating.md has, with actionlint, built from its Go module. The last line is
+ * `N passed, N failed`.
+ */
 import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -30,6 +30,9 @@ export type Drift = {
   readonly after: unknown; // what is declared; null where nothing is
 };
 
+/** Before its place is known, with a text for a person; a diff follows on further lines. */
+export type DriftItem = Omit<Drift, "host" | "layer"> & { readonly text: string };
+
 const driftMark = "pushgate drift ";
 /** The program hands a Drift to `npx pushgate audit` as a debug message, which preview does not show. */
 export const driftMessage = (drift: Drift): string =>

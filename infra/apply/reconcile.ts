@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { structuredPatch } from "diff";
 import { printable, printableLines } from "../../service/printable.ts";
-import type { Drift } from "../contract.ts";
+import type { DriftItem } from "../contract.ts";
 import type { HostFact, HostFile, HostLayer } from "./layer.ts";
 import { factLine, fileLine, plainMode, sha256 } from "./manifest.ts";
 import { type SeenFact, type SeenFile, type SeenLayer, trimmed } from "./report.ts";
@@ -15,11 +15,8 @@ export type Reconciled = {
   readonly stamp: string;
   readonly inSync: boolean;
   /** Manual changes on the host since the last apply. */
-  readonly drift: readonly ManualChange[];
+  readonly drift: readonly DriftItem[];
 };
-
-/** `text`: for a person; a diff follows on further lines. */
-export type ManualChange = Omit<Drift, "host" | "layer"> & { readonly text: string };
 
 const isValid = (layer: string, stamp = ""): boolean =>
   readStamp(stamp)?.isTombstone === false && stamp === sealed(layer, stamp.slice(0, -4));
@@ -51,7 +48,7 @@ function leaving(layer: HostLayer, seen: SeenLayer, random: () => string): Recon
   if (neverCame(seen) || (tombstone && seen.owned.length === 0))
     return { stamp: seen.stamp ?? "absent", inSync: true, drift: [] };
   const old = tombstone || isValid(layer.name, seen.stamp) ? seen.stamp! : random();
-  const back = (path: string): ManualChange => {
+  const back = (path: string): DriftItem => {
     const stray = strayAt(path);
     return { ...changeOf(stray), text: `${stray.item} is back, though the layer was removed` };
   };
@@ -74,9 +71,10 @@ export type Difference = {
 /** What is not as declared, manual changes and those that the program is about to make: files, strays, facts. */
 export const differences = (layer: HostLayer, seen: SeenLayer): Difference[] => [
   ...layer.files.flatMap((file) =>
-    fileFaults(file, seen.files[file.path]).map((fault) => ({
-      ...{ ...fault, of: fileLine(file), item: file.path, path: file.path },
-    })),
+    fileFaults(file, seen.files[file.path]).map((fault) => {
+      const { path } = file;
+      return { ...fault, of: fileLine(file), item: path, path };
+    }),
   ),
   ...strays(layer, seen).map(strayAt),
   ...layer.facts.flatMap((fact, index) => {
@@ -139,14 +137,14 @@ function manualChanges(layer: HostLayer, seen: SeenLayer, valid: boolean, faults
   const manual = ({ of }: Difference) =>
     of.startsWith("/") ? !seen.applied.some((line) => line.endsWith(` ${of}`)) : seen.applied.includes(of);
   const none = seen.stamp === undefined;
-  const stamp: ManualChange = {
+  const stamp: DriftItem = {
     ...{ item: "stamp", kind: "stamp", before: none ? null : printable(seen.stamp), after: null },
     text: none ? "no stamp: the last apply did not finish" : "the stamp on the host is not valid",
   };
   return [...(valid ? [] : [stamp]), ...faults.filter((fault) => !valid || manual(fault)).map(changeOf)];
 }
 
-const changeOf = ({ item, kind, before, after, what, diff }: Difference): ManualChange => ({
+const changeOf = ({ item, kind, before, after, what, diff }: Difference): DriftItem => ({
   ...{ item, kind, before, after },
   text: diff === undefined ? what : `${what} (- on the host, + declared):\n${diff}`,
 });

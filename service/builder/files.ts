@@ -92,6 +92,10 @@ export function ifThere<T>(look: () => T): T | undefined {
   }
 }
 
+/** Names of numbered files, in the order of their numbers. */
+export const numberedName = (number: number): string => `${number}.json`.padStart(14, "0");
+export const isNumberedName = (name: string): boolean => /^\d{9}\.json$/.test(name);
+
 export const readText = (path: string): string | undefined => ifThere(() => readFileSync(path, "utf8"));
 
 export const readJson = (path: string) => tried(() => JSON.parse(readFileSync(path, "utf8")));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import * as v from "valibot";
 import { printable } from "../printable.ts";
 import { tried } from "../tried.ts";
-import { beginningOf, eachName, moveAside, remove, writeWhole } from "./files.ts";
+import { beginningOf, eachName, isNumberedName, moveAside, numberedName, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
   to: v.picklist(["status", "notify"]),
@@ -23,23 +23,24 @@ export type Report = Readonly<v.InferOutput<typeof reportShape>>;
 const mostWaiting = 500;
 const mostBytes = 8 << 10;
 
-const isName = (name: string): boolean => /^\d{9}\.json$/.test(name);
-
 /** Without names that have a leading dot, which a path unit does not see either. */
 const seenIn = (folder: string): Buffer[] =>
   [...eachName(folder)].filter(([first]) => first !== 0x2e).sort(Buffer.compare);
 
 export function add(folder: string, report: Report): void {
-  const names = seenIn(folder).map(String).filter(isName);
+  const names = seenIn(folder).map(String).filter(isNumberedName);
   const number = Number.parseInt(names.at(-1) ?? "0", 10) + 1;
-  const name = `${number}.json`.padStart(14, "0");
+  const name = numberedName(number);
   writeWhole(join(folder, name), `${JSON.stringify(report)}\n`, 0o644, join(folder, ".new"));
   for (const old of names.slice(0, Math.max(0, names.length + 1 - mostWaiting))) remove(join(folder, old));
 }
 
 /** All that wait, with their names in bytes. A file without a report is not the builder's. */
 export const waiting = (folder: string) =>
-  seenIn(folder).map((name) => ({ name, report: isName(`${name}`) ? read(join(folder, `${name}`)) : undefined }));
+  seenIn(folder).map((name) => ({
+    name,
+    report: isNumberedName(`${name}`) ? read(join(folder, `${name}`)) : undefined,
+  }));
 
 const read = (path: string): Report | undefined =>
   tried(() => v.parse(reportShape, JSON.parse(beginningOf(path, mostBytes))));

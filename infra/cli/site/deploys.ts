@@ -1,5 +1,6 @@
 /** The last runs of each site's builder, and one of them with what its build printed (service/builder/run/runs.ts). */
 import * as v from "valibot";
+import { numberedName } from "../../../service/builder/files.ts";
 import { printableLines } from "../../../service/printable.ts";
 import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { paths, units } from "../../host/paths.ts";
@@ -49,7 +50,7 @@ function parse(line: string, of: { host: string; hook: string }, isIdle: boolean
 }
 
 async function outputOf(host: Target, { hook, number }: Run): Promise<string> {
-  const file = `${folderOf(hook)}/${`${number}.json`.padStart(14, "0")}`;
+  const file = `${folderOf(hook)}/${numberedName(number)}`;
   const answer = await runOnHost(host, `tail -n +2 ${file} | head -c 2000000`, 30);
   const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), v.string()), answer);
   return checked.success ? printableLines(checked.output).trimEnd() : "";
@@ -106,7 +107,7 @@ async function follow(name: string | undefined, options: Options): Promise<void>
       line.show(step);
       if (!step.isEnd) continue;
       const [run] = (await runsOf(host, [step.hook])).slice(0, 1);
-      if (run?.commit !== step.commit) continue; // a comparison that found nothing
+      if (run?.at !== step.at) continue; // a comparison that found nothing
       show([{ ...run, output: await outputOf(host, run) }], options);
     }
   };

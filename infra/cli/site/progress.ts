@@ -6,18 +6,18 @@ import { orUserError } from "../../user-error.ts";
 import { duration } from "../format.ts";
 import { logsScript, reader } from "./logs.ts";
 
-/** `step`: its name, or the result of a run that has ended. */
-export type Step = Readonly<Record<"host" | "hook" | "commit" | "step", string>> & { readonly isEnd: boolean };
+/** `step`: its name, or the result of a run that has ended, at `at` of its file. */
+export type Step = Readonly<Record<"host" | "hook" | "step" | "at", string>> & { readonly isEnd: boolean };
 
 /** The steps of these hooks' builds from now on, until `signal`. Throws a UserError where the host does not answer. */
 export async function* stepsOn(host: Target, hooks: readonly string[], signal?: AbortSignal): AsyncGenerator<Step> {
   const read = reader(host.name);
   const script = logsScript({ sources: ["builder"], lines: 0, since: "now", deliveries: [], follow: true });
   for await (const line of followOnHost(host, script, signal)) {
-    const { hook, commit, step, result } = objectIn(read(line)?.text ?? "");
+    const { hook, at, step, result } = objectIn(read(line)?.text ?? "");
     const of = hooks.find((name) => name === hook);
     if (of === undefined || (typeof step !== "string" && typeof result !== "string")) continue;
-    const said = { commit: printable(String(commit ?? "")), step: printable(String(step ?? result)) };
+    const said = { step: printable(String(step ?? result)), at: printable(String(at ?? "")) };
     yield { host: host.name, hook: of, ...said, isEnd: step === undefined };
   }
 }

@@ -14,7 +14,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { printable } from "../../../service/printable.ts";
-import type { Drift } from "../../contract.ts";
+import type { Drift, DriftItem } from "../../contract.ts";
 import { orUserError, UserError } from "../../user-error.ts";
 import { command, type Options, ofStack } from "../command.ts";
 import { type Endpoint, endpointsOf, nameOfEndpoint } from "../endpoints.ts";
@@ -56,8 +56,6 @@ async function preview(options: Options): Promise<{ code: number | null; items: 
   }
 }
 
-type WebhookDrift = Omit<Drift, "host" | "layer"> & { readonly text: string };
-
 async function auditWebhooks(options: Options): Promise<{ failed: boolean; items: Drift[] }> {
   const { hosts, hooks } = await readStack(ofStack(options));
   const isServed = hosts.some(({ state }) => state === "present");
@@ -86,7 +84,7 @@ async function auditWebhooks(options: Options): Promise<{ failed: boolean; items
   };
 }
 
-async function driftOf(endpoint: Endpoint): Promise<WebhookDrift[]> {
+async function driftOf(endpoint: Endpoint): Promise<DriftItem[]> {
   const client = clientOf(endpoint.hook)!;
   const { name: item } = endpoint.hook;
   const [own, ...more] = await client.own(endpoint);

@@ -4,7 +4,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { printable } from "../../../service/printable.ts";
 import { hookHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { type Drift, driftMessage } from "../../contract.ts";
+import { type DriftItem, driftMessage } from "../../contract.ts";
 import { rulesOf } from "./fits.ts";
 import type { LiveZone } from "./live-zone.ts";
 import { isOurs, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
@@ -22,10 +22,7 @@ function shortened(value: unknown, other: unknown): string {
   return `${from > 0 ? "…" : ""}${text.slice(from, from + 80)}${from + 80 < text.length ? "…" : ""}`;
 }
 
-/** `text`: for a person. */
-type RuleDrift = Omit<Drift, "host" | "layer"> & { readonly text: string };
-
-function ruleDrift(live: Rule | undefined, ours: Rule): RuleDrift[] {
+function ruleDrift(live: Rule | undefined, ours: Rule): DriftItem[] {
   const item = ours.ref;
   if (live === undefined) return [{ item, kind: "missing", before: null, after: ours, text: `${item}: is missing` }];
   const is: Record<string, unknown> = { ...defaults, ...live };
@@ -37,7 +34,7 @@ function ruleDrift(live: Rule | undefined, ours: Rule): RuleDrift[] {
     }));
 }
 
-export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): RuleDrift[] {
+export function phaseDrift(phase: PhaseName, live: readonly Rule[], ours: readonly Rule[]): DriftItem[] {
   const refs = (rules: readonly Rule[]): string[] => rules.map(({ ref }) => ref);
   const [is, wanted] = [refs(live), refs(merged(phase, ours, live))];
   const moved = isDeepStrictEqual(is.toSorted(), wanted.toSorted()) && !isDeepStrictEqual(is, wanted);

@@ -1,5 +1,4 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-
 import { tried } from "../../tried.ts";
 import { build, setAside } from "../build/build.ts";
 import { fromOf, movedFrom, pagesListed } from "../build/content.ts";

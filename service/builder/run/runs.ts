@@ -1,11 +1,12 @@
 /**
- * The last runs of a site for `npx pushgate deploys`, a file each: a line of JSON, and one with what its build printed. A build has
- * its file from its start, so that a power cut leaves one that says so. A failure that is tried again stays one run.
+ * The last runs of a site for `npx pushgate deploys`, a file each: a line of JSON, and one with what its build printed. A
+ * build has its file from its start, so that a power cut leaves one that says so. A failure that is tried again stays one
+ * run.
  */
 import { join } from "node:path";
 import { printable } from "../../printable.ts";
 import { tried } from "../../tried.ts";
-import { beginningOf, eachName, remove, writeWhole } from "../files.ts";
+import { beginningOf, eachName, isNumberedName, numberedName, remove, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest } from "../release/releases.ts";
 import type { BuildContext } from "../source/repository.ts";
@@ -18,11 +19,11 @@ const mostLine = 64 << 10; // bytes
 
 type Kept = Pick<Last, "reason" | "commit"> & { readonly number: number; readonly result: string };
 
-const pathOf = ({ runs }: Places, number: number): string => join(runs, `${number}.json`.padStart(14, "0"));
+const pathOf = ({ runs }: Places, number: number): string => join(runs, numberedName(number));
 
 /** The newest first. */
 function numbers({ runs }: Places): number[] {
-  const names = [...eachName(runs)].map(String).filter((name) => /^\d{9}\.json$/.test(name));
+  const names = [...eachName(runs)].map(String).filter(isNumberedName);
   return names.map((name) => Number.parseInt(name, 10)).sort((a, b) => b - a);
 }
 

@@ -122,10 +122,10 @@ test("a build's steps are printed while it runs, as text, and whether or not the
   const host = { ...hostOf("web1"), sudo: false };
   const found: Step[] = [];
   for await (const step of stepsOn(host, ["site"])) if (found.push(step) === 2) break;
-  const of = { host: "web1", hook: "site", commit };
+  const of = { host: "web1", hook: "site" };
   expect(found).toEqual([
-    { ...of, step: "build?[2J", isEnd: false },
-    { ...of, step: "published", isEnd: true },
+    { ...of, step: "build?[2J", at: "", isEnd: false },
+    { ...of, step: "published", at: published.at, isEnd: true },
   ]);
 
   const printed = vi.spyOn(console, "error").mockImplementation(() => {});
