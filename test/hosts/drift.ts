@@ -3,6 +3,7 @@
  * round do not hide each other. reconcile.test.ts has each way in which a text can differ.
  */
 import { expect } from "vitest";
+import { sealed } from "../../infra/apply/version.ts";
 import { originKey } from "../../infra/contract.ts";
 import { nginxFolders, paths, settledCa, units } from "../../infra/host/paths.ts";
 import { secrets } from "../fixtures.ts";
@@ -93,11 +94,7 @@ systemctl --quiet disable --now ${socket}`,
   ],
   ["receiver", "usermod -s /bin/sh -aG adm pushgate-receiver", "pushgate-spool adm may log in with /bin/sh"],
   ["routing", "while ip rule del table 9460 2>/dev/null; do :; done", "IPv4 routing rule: declared is"],
-  [
-    "routing",
-    `cp ${stamp("routing")} /root/former-stamp; ip -6 route flush table 9460`,
-    "IPv6 route in table 9460: declared is",
-  ],
+  ["routing", "ip -6 route flush table 9460", "IPv6 route in table 9460: declared is"],
   ["routing", `ln -sf /dev/null ${at(routing)}`, `${at(routing)} is a `],
   ["firewall", idle(firewall), stray(`${at(firewall)}.d/own.conf`)],
   [
@@ -268,7 +265,7 @@ const kernel: readonly Mutation[] = [
 const stamps: readonly Mutation[] = [
   ["firewall", `rm ${stamp("firewall")}`, "no stamp"],
   // Of an earlier apply: nothing on the host differs, so preview shows the step alone.
-  ["routing", `cp /root/former-stamp ${stamp("routing")}`],
+  ["routing", `sed -i '1s/.*/${sealed("routing", "0.1.0-01234567")}/' ${stamp("routing")}`],
   ["tools", `sed -i '1s/.*/0123456789ab/' ${stamp("tools")}`, "the stamp on the host is not valid"],
   ["proxy", `cp ${stamp("receiver")} ${stamp("proxy")}`, "the stamp on the host is not valid"],
   ["proxy", during(paths.nginx, `systemctl reload ${nginx}`), installed(nginx)],
