@@ -159,7 +159,7 @@ export async function rollBack(context: BuildContext, release: string) {
 async function makeAnew(context: BuildContext, fault: CloneFault | TooMuch, run: Run): Promise<void> {
   const { places, git } = context;
   if (fault instanceof TooMuch) {
-    const head = await lastHead(context);
+    const head = run.head ?? (await lastHead(context));
     if (head === null || readText(places.madeAnew) === head) throw fault;
     setAside(places);
     run.last.warnings.push(`the clone is made anew, as earlier pushes may have filled it: ${fault.message}`);

@@ -1,7 +1,7 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { spawnSync } from "node:child_process";
-import { existsSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
 import { tooMany } from "../../../../service/builder/files.ts";
 import { folder as extra, onFolder } from "../../own-folder.ts";
@@ -99,10 +99,14 @@ test("what earlier pushes left in the clone keeps no push from its page: the clo
   const waits = (first: string) => writeFileSync(slow, `#!/bin/sh\n${first}\nexec hugo "$@"\n`, { mode: 0o755 });
   waits("");
   site = await published(1, { limit, hugo: slow });
-  const left = join(site.places.clone, ".git/left");
+  // Beside .git: the builder removes a clone that cannot be pruned within the limit, without a warning.
+  const left = join(`${site.places.clone}.new`, "left");
   // Until the builder has seen it, and ends the build.
   waits(`[ "$1" != --minify ] || while [ -e ${left} ]; do sleep 0.1; done`);
-  const fill = () => writeFileSync(left, Buffer.alloc(13 * MiB));
+  const fill = () => {
+    mkdirSync(dirname(left), { recursive: true });
+    writeFileSync(left, Buffer.alloc(13 * MiB));
+  };
   fill();
   site.push(siteFiles(2));
   const open = await without(["run.ts", "|| error instanceof TooMuch", ""]);
