@@ -20,19 +20,21 @@ type Run = v.InferOutput<typeof runShape> & { readonly host: string; readonly ho
 
 const folderOf = (hook: string): string => `${paths.sites}/${hook}/work/runs`;
 
-/** Its answer has a line for each site: whether the builder works, and the first line of each run's file. */
-function listScript(hooks: readonly string[]): string {
+const kept = 50;
+
+/** Its answer has a line for each site: whether the builder works, and the first line of the newest runs' files. */
+function listScript(hooks: readonly string[], last: number): string {
   const runs = (
     hook: string,
-  ) => `find ${folderOf(hook)} -type f -name '[0-9]*.json' 2>/dev/null | sort -r | head -n 50 |
+  ) => `find ${folderOf(hook)} -type f -name '[0-9]*.json' 2>/dev/null | sort -r | head -n ${last} |
   xargs -r head -qn 1 | head -c 4000000 | base64 | tr -d '\\n'`;
   const state = (hook: string) => `systemctl show -p ActiveState ${units.build(hook)} | sed -n 's/^ActiveState=//p'`;
   return `${hooks.map((hook) => `echo "${hook} $(${state(hook)}) $(${runs(hook)})"`).join("\n")}\necho end\n`;
 }
 
-/** The newest first. */
-async function runsOf(host: Target, hooks: readonly string[]): Promise<Run[]> {
-  const lines = (await runOnHost(host, listScript(hooks), 30)).split("\n");
+/** The newest `last` of each hook, the newest first. */
+async function runsOf(host: Target, hooks: readonly string[], last = kept): Promise<Run[]> {
+  const lines = (await runOnHost(host, listScript(hooks, last), 30)).split("\n");
   if (lines.pop() !== "end") throw new UserError(`${host.name}: its answer is incomplete. Run the command again.`);
   return lines.flatMap((line) => {
     const [hook = "", state = "", runs] = line.split(" ");
@@ -106,7 +108,7 @@ async function follow(name: string | undefined, options: Options): Promise<void>
     for await (const step of stepsOn(host, sites)) {
       line.show(step);
       if (!step.isEnd) continue;
-      const [run] = (await runsOf(host, [step.hook])).slice(0, 1);
+      const [run] = await runsOf(host, [step.hook], 1);
       if (run?.at !== step.at) continue; // a comparison that found nothing
       show([{ ...run, output: await outputOf(host, run) }], options);
     }
@@ -119,9 +121,10 @@ async function print(
   name: string | undefined,
   options: Options,
   choose: (runs: readonly Run[], on: readonly Target[]) => Promise<readonly Run[]>,
+  last = kept,
 ): Promise<void> {
   const { sites, on } = await sitesOf(name, options);
-  const { values, faults } = await ended(on.map((host) => runsOf(host, sites)));
+  const { values, faults } = await ended(on.map((host) => runsOf(host, sites, last)));
   const runs = await choose(values.flat(), on);
   show(runs, options);
   if (runs.length === 0 && faults.length === 0 && !options.json)
@@ -164,8 +167,13 @@ export const deploys = command({
   .action((name: string | undefined, { last, failed, follow: follows, ...options }: ListOptions) =>
     follows
       ? follow(name, options)
-      : print(name, options, async (runs) => {
-          const wanted = ofEach(runs.filter((run) => !failed || isFailed(run)));
-          return [...wanted.values()].flatMap((of) => of.slice(0, last));
-        }),
+      : print(
+          name,
+          options,
+          async (runs) => {
+            const wanted = ofEach(runs.filter((run) => !failed || isFailed(run)));
+            return [...wanted.values()].flatMap((of) => of.slice(0, last));
+          },
+          failed ? kept : last,
+        ),
   );

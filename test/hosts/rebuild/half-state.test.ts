@@ -60,16 +60,16 @@ test("an apply of each layer that breaks at a step leaves the former state servi
     [await world.deliver(), await rebuild.visit("/"), await rebuild.visit("/", "docs")]
       .map(({ status }) => status)
       .join();
-  let turn = 0;
-  for (const [layer, apply] of await applies()) {
+  // Every other layer on each release.
+  const some = (await applies()).filter((_, i) => i % 2 === Number(release === "trixie"));
+  for (const [turn, [layer, apply]] of some.entries()) {
     const others = rounds[2]!.mutations.filter(([of]) => of === layer && withFewFiles.includes(of));
     const change = () => host.inside([loosened(layer), ...others.map(([, script]) => script)].join("\n"));
     await change();
     await breakApplies(host, 0);
     expect(await apply()).toMatchObject({ code: 0 });
     const own = (await mendApplies(host)).flatMap((step, i) => (common.test(step) ? [] : [{ step, at: i + 1 }]));
-    // Another one on each release.
-    const [how, share] = shares[(turn++ + Number(release === "trixie")) % shares.length]!;
+    const [how, share] = shares[turn % shares.length]!;
     const { step, at } = own[Math.floor(share * (own.length - 1))]!;
     await change();
     await breakApplies(host, at, how);
