@@ -115,7 +115,7 @@ file() { # path mode owner check text
       ! is_folder "$1" || fail "$1" "it is a folder, and declared is a file" "move the folder away"
       ;;
     check)
-      [ -z "$4" ] || staged=$work/new sh -ec "$4" check "$work/new$1" >"$work/output" 2>&1 </dev/null ||
+      [ -z "$4" ] || staged=$work/new sh -ec "$script$nl$4" check "$work/new$1" >"$work/output" 2>&1 </dev/null ||
         fail "check of $1" "$(tail -n 20 "$work/output")" "this host's own parser rejects the rendered file; change the configuration, or the version of the software named above"
       if [ -f "$1" ] && [ ! -L "$1" ] && cmp -s -- "$work/new$1" "$1" &&
         [ "0$(stat -c '%a %U:%G' -- "$1")" = "$2 $3" ]; then return; fi
@@ -283,6 +283,7 @@ apply() {
   umask 022
   IFS=$nl
   set -f
+  script=$values$functions
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
   exec 3>&1 1>&2
   work=$state/work

@@ -5,8 +5,10 @@ export type HostFile = {
   readonly text: string;
   readonly mode: `0${string}`; // octal, four digits: "0644"
   readonly owner: string; // "user:group"
-  /** Shell under `set -e` that may reject the layer. `$1`: the new file; `$staged`: the folder of all new ones. */
+  /** Shell under `set -e`, after `script`, that may reject the layer. `$1`: the new file; `$staged`: the folder of all new ones. */
   readonly check?: string;
+  /** Whether `text` is the same for each host and stack. An apply then gets it from a file of this computer. */
+  readonly fixed?: true;
 };
 
 export type HostFact = {
@@ -22,6 +24,8 @@ export type HostLayer = {
   readonly name: string; // one word, also of the stamp: "firewall"
   /** Shell before `activate`, `reactivate`, `retire` and each fact's `read`: values, and functions (layer.sh). */
   readonly script?: string;
+  /** The end of `script`, which is the same for each host and stack, as a `fixed` text is. */
+  readonly functions?: string;
   readonly files: readonly HostFile[];
   /** Shell globs of paths that only pushgate writes. An apply removes what they match and `files` does not declare. */
   readonly owns: readonly string[];

@@ -52,24 +52,36 @@ export const fileLine = ({ path, text, mode, owner }: HostFile): string =>
 export const factLine = (script: string | undefined, { read, want }: HostFact): string =>
   `fact ${sha256(`${script ?? ""}\0${read}\0${want}`).slice(0, 16)}`;
 
-/** The text for root's `sh -s` that applies a layer. `input`: what `activate` reads; it may be a secret. */
-export function applyScript(layer: HostLayer, stamp: string, state: string = stateFolders.state, input = ""): string {
-  const { name, script = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
+/** The begin of the text for root's `sh -s` that applies a layer: the same for each host and stack. */
+export function commonScript({ functions = "", files }: Pick<HostLayer, "functions" | "files">): string {
+  const texts = files.flatMap(({ fixed, text }, i) => (fixed ? [[`text_${i}`, text]] : []));
+  return `${scriptBeside(import.meta.url, "apply.sh")}\n${variables({ functions, ...Object.fromEntries(texts) })}\n`;
+}
+
+/** The rest of it. `input`: what `activate` reads; it may be a secret. */
+export function declaredScript(
+  layer: HostLayer,
+  stamp: string,
+  state: string = stateFolders.state,
+  input = "",
+): string {
+  const { name, script = "", functions = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
   const long = facts.find(({ want }) => Buffer.byteLength(want) > factCap);
   if (long !== undefined) throw new Error(`layer ${name}: the fact "${long.name}" is longer than ${factCap} bytes`);
   const lines = [...files.map(fileLine), ...facts.map((fact) => factLine(script, fact))];
   const installed = lines.map((line) => `${line}\n`).join("");
   const text = [
-    scriptBeside(import.meta.url, "apply.sh"),
     shellFunction("manifest", [
-      ...files.map(({ path, text, mode, owner, check = "" }) => call("file", path, mode, owner, check, text)),
+      ...files.map(({ path, text, mode, owner, check = "", fixed }, i) =>
+        fixed ? `${call("file", path, mode, owner, check)} "$text_${i}"` : call("file", path, mode, owner, check, text),
+      ),
       ...facts.map(({ name, read, want }) => call("fact", name, read, trimmed(want))),
     ]),
     // The shell's own printf: a program would have the text in its argv, and a here-document may become a file.
     shellFunction("input", [call("printf %s", input)]),
     `present=${layer.present === false ? 0 : 1}`,
     variables({ layer: name, stamp, state, owns: owns.join("\n"), installed }),
-    variables({ script, activate, reactivate, retire }),
+    variables({ values: script.slice(0, script.length - functions.length), activate, reactivate, retire }),
     "apply",
     "",
   ].join("\n");

@@ -5,22 +5,20 @@ import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../config/settings.ts";
 import { driftMessage } from "../contract.ts";
 import { UserError } from "../user-error.ts";
+import { type Sent, sentFile } from "./dist.ts";
 import { type HostLayer, stateFolders } from "./layer.ts";
-import { applyScript, type Probed, probeScript } from "./manifest.ts";
+import { commonScript, declaredScript, type Probed, probeScript } from "./manifest.ts";
 import { type Reconciled, reconcile } from "./reconcile.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "./report.ts";
 import { rootOf, runOnHost } from "./run-on-host.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
-import { sshTo } from "./ssh.ts";
+import { destination } from "./ssh.ts";
 
 /** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
 const probeTimeout = 60;
 
-/** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
-export type Bundle = { readonly file: string; readonly sha256: string; readonly bytes: number };
-
 /** Root's shell in a transient unit, fed by standard input after the bundles, for at most `timeout` seconds. */
-export function applyCommand(host: Pick<Host, "sudo" | "name">, timeout: number, bundles: readonly Bundle[] = []) {
+export function applyCommand(host: Pick<Host, "sudo" | "name">, timeout: number, bundles: readonly Sent[] = []) {
   const scripts = [...(bundles.length > 0 ? ["receive.sh"] : []), "run-in-unit.sh"];
   const text = scripts.map((script) => scriptBeside(import.meta.url, script)).join("");
   const sent = bundles.map(({ sha256, bytes }) => `${sha256}:${bytes}`).join(" ");
@@ -39,12 +37,23 @@ export async function probe(host: Host, layers: readonly Probed[]): Promise<Host
   }
 }
 
-/** The words before an apply's command: the operator's ssh after the bundles, with a bound on what a host may print. */
-function sending(host: Pick<Host, "ssh">, bundles: readonly Bundle[] = []): string[] {
-  const ssh = sshTo(host);
-  const sent = bundles.map(({ file }) => quote(file)).join(" ");
-  const all = sent === "" ? ssh : ["sh", "-c", `cat -- ${sent} - | ${ssh.map(word).join(" ")} "$0"`];
-  return ["sh", "-c", scriptBeside(import.meta.url, "bounded.sh"), "sh", ...all];
+/**
+ * The words before an apply's command: the operator's ssh, which gets bundles and the layer's scripts before `stdin`, with a
+ * bound on what a host may print.
+ */
+function sending(
+  host: Pick<Host, "ssh">,
+  layer: Pick<HostLayer, "name" | "functions" | "files">,
+  bundles: readonly Sent[] = [],
+): string[] {
+  const sent = [...bundles, sentFile(layer.name, "sh", commonScript(layer))].map(({ file }) => word(file)).join(" ");
+  return [
+    "sh",
+    "apply/bounded.sh",
+    "sh",
+    "-c",
+    `cat -- ${sent} - | sh apply/ssh.sh ${destination(host).map(word).join(" ")} "$0"`,
+  ];
 }
 
 /** Applies on one host exclude each other: each depends on the one before it. */
@@ -82,15 +91,15 @@ export const appliedLayers = (): ReadonlyMap<string, readonly string[]> =>
   new Map([...layersOf].map(([host, layers]) => [host, [...layers].flatMap(([name, is]) => (is ? [name] : []))]));
 
 /**
- * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. Bundles are sent
- * from their files, so that none is in the state.
+ * Declares one layer on one host. The command's `stdout` is what the layer's `activate` prints there. What is
+ * the same for each host and stack is sent from files, so that none of it is in the state.
  */
 export function apply(
   host: Host,
   layer: pulumi.Input<HostLayer>,
   seen: SeenLayer,
   placing: Placing,
-  bundles: readonly Bundle[] = [],
+  bundles: readonly Sent[] = [],
 ): command.local.Command {
   const { name } = seen;
   note(host, name, false);
@@ -100,24 +109,30 @@ export function apply(
     report(host, name, verdict);
     return { known, stamp: verdict.stamp };
   });
+  const interpreter = judged.apply(({ known }) => sending(host, known, bundles));
   const create = judged.apply(({ known }) => applyCommand(host, known.timeout, bundles));
-  const stdin = judged.apply(({ known, stamp }) => applyScript(known, stamp));
-  return declare(`${host.name}-${name}`, { interpreter: sending(host, bundles), create, stdin }, placing);
+  const stdin = judged.apply(({ known, stamp }) => declaredScript(known, stamp));
+  return declare(`${host.name}-${name}`, { interpreter, create, stdin }, placing);
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
 export function applySecrets(
   host: Host,
-  { name, timeout }: Pick<HostLayer, "name" | "timeout">,
+  layer: Pick<HostLayer, "name" | "functions" | "files" | "timeout">,
   judged: pulumi.Output<Reconciled & { readonly script: string }>,
   placing: Placing,
 ): command.local.Command {
+  const { name, timeout } = layer;
   note(host, name, false);
   const stdin = judged.apply((verdict) => {
     report(host, name, verdict);
     return verdict.script;
   });
-  const inputs = { interpreter: sending(host), create: applyCommand(host, timeout), stdin: pulumi.secret(stdin) };
+  const inputs = {
+    interpreter: sending(host, layer),
+    create: applyCommand(host, timeout),
+    stdin: pulumi.secret(stdin),
+  };
   return declare(`${host.name}-${name}`, inputs, placing, true);
 }
 

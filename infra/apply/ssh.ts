@@ -4,7 +4,8 @@ import { sshTarget } from "../config/forms.ts";
 import type { Host } from "../config/settings.ts";
 import { scriptBeside } from "./shell.ts";
 
-const destination = ({ ssh }: Pick<Host, "ssh">): string[] => {
+/** The words after `ssh`. */
+export const destination = ({ ssh }: Pick<Host, "ssh">): string[] => {
   const { user, host, port } = sshTarget(ssh);
   return [...(port === undefined ? [] : ["-p", port]), "--", user + host];
 };

@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import type { Probed } from "../apply/manifest.ts";
-import { call, plain, textBeside, type Value, variables } from "../apply/shell.ts";
+import { call, plain, scriptBeside, textBeside, type Value, variables } from "../apply/shell.ts";
 import { type SiteHook, sourceSets } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
@@ -15,14 +15,14 @@ export type Values = Readonly<Record<string, Value>>;
 export const file = (
   path: HostFile["path"],
   text: string,
-  more: Partial<Pick<HostFile, "mode" | "check">> = {},
+  more: Partial<Pick<HostFile, "mode" | "check" | "fixed">> = {},
 ): HostFile => ({ path, text, mode: "0644", owner: "root:root", ...more });
 
 export const jsonFile = (path: HostFile["path"], value: unknown): HostFile =>
   file(path, `${JSON.stringify(value, null, 2)}\n`);
 
-export const program = (path: HostFile["path"], text: string): HostFile =>
-  file(path, text, { mode: "0755", check: 'sh -n "$1"' });
+export const program = (path: HostFile["path"], text: string, more: Pick<HostFile, "fixed"> = {}): HostFile =>
+  file(path, text, { mode: "0755", check: 'sh -n "$1"', ...more });
 
 export const unitFile = (base: string, name: string, values?: Values, from = name): HostFile =>
   file(`${paths.units}/${name}`, template(base, from, values));
@@ -80,12 +80,12 @@ export const noting = (name: string, sum: string): string =>
 export const tmpfilesOf = (folders: readonly Folder[]): string =>
   folders.map(([path, mode, owner]) => `d ${path} ${mode.padStart(4, "0")} ${owner.replace(":", " ")} -\n`).join("");
 
-export const layerScript = (base: string, layer: string, values: Values = {}, shared: readonly string[] = []): string =>
-  [
-    variables({ layer, units: paths.units, stamps: paths.stamps, state: paths.state, starts: paths.starts, ...values }),
-    ...["common.sh", ...shared].map((name) => textBeside(import.meta.url, name)),
-    textBeside(base, "layer.sh"),
-  ].join("\n");
+export function layerScript(base: string, layer: string, values: Values = {}, shared: readonly string[] = []) {
+  const { units, stamps, state, starts } = paths;
+  const common = ["common.sh", ...shared].map((name) => scriptBeside(import.meta.url, name));
+  const functions = [...common, scriptBeside(base, "layer.sh")].join("\n");
+  return { script: `${variables({ layer, units, stamps, state, starts, ...values })}\n${functions}`, functions };
+}
 
 type Parts = Partial<HostLayer> & {
   readonly facts: HostLayer["facts"];
@@ -100,7 +100,7 @@ export function layerOf(base: string, name: string, { values, shared, ...parts }
   const unitNames = owned.filter((path) => dirname(path) === paths.units).map((path) => basename(path));
   return {
     name,
-    script: layerScript(base, name, values, shared),
+    ...layerScript(base, name, values, shared),
     files: [],
     owns: [...owned, ...dropIns(...unitNames)],
     activate: "activate",

@@ -214,9 +214,9 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     },
     files: [
       kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
-      kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n")),
+      kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n"), { fixed: true }),
       kit.file(gitConfiguration, kit.textBeside(import.meta.url, "gitconfig")),
-      kit.file(paths.relay, kit.textBeside(import.meta.url, "relay.cjs")),
+      kit.file(paths.relay, kit.textBeside(import.meta.url, "relay.cjs"), { fixed: true }),
       ...templates(),
       ...reporterTemplates(),
       ...hooks.flatMap((hook) => filesOf(hook, host)),

@@ -71,7 +71,7 @@ export function egressLayer(settings: Settings) {
     files: [
       kit.file(paths.builderSysusers, sites.map(sysusersOf).join("")),
       kit.file(paths.egress, configuration, { check: 'sh -n "$1"' }),
-      kit.program(program, kit.textBeside(import.meta.url, "egress.sh")),
+      kit.program(program, kit.textBeside(import.meta.url, "egress.sh"), { fixed: true }),
       kit.unitFile(import.meta.url, units.egress, unitValues),
     ],
     facts: [

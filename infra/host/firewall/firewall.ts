@@ -28,7 +28,7 @@ export const firewallLayer = (settings: Settings, host: Host) =>
     files: [
       kit.file(paths.nftables, firewallRules(settings, host), { check: 'nft --check --file "$1"' }),
       // The guard runs it, too.
-      kit.program(`${paths.lib}/firewall-drift`, driftText),
+      kit.program(`${paths.lib}/firewall-drift`, driftText, { fixed: true }),
       kit.unitFile(import.meta.url, units.firewall, { rules: paths.nftables, sandbox: kit.oneshotSandbox() }),
     ],
     facts: [

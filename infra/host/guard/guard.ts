@@ -37,8 +37,10 @@ export function guardLayer(settings: Settings) {
     values: { service: units.guard, timer: units.guardTimer, program: guardScript, run: paths.guard },
     files: [
       file(guardConfiguration, configuration, { check: 'sh -n "$1"' }),
-      program(guardScript, textBeside(import.meta.url, "guard.sh")),
-      file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), { mode: "0755", check: 'perl -c "$1"' }),
+      program(guardScript, textBeside(import.meta.url, "guard.sh"), { fixed: true }),
+      file(`${paths.lib}/prober`, textBeside(import.meta.url, "prober.pl"), {
+        ...{ mode: "0755", check: 'perl -c "$1"', fixed: true },
+      }),
       unitFile(import.meta.url, units.guard, { program: guardScript, firewall, routing }),
       unitFile(import.meta.url, units.guardTimer),
     ],

@@ -2,7 +2,7 @@
 import { namesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
-import { file, layerOf, layerScript } from "../kit.ts";
+import { file, layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
 
 export const originCertificate = `${paths.tls}/origin.pem` as const;
@@ -10,10 +10,9 @@ export const originCertificate = `${paths.tls}/origin.pem` as const;
 export function originCertificateLayer(settings: Settings, host: Host, pem: string) {
   const hostnames = namesOf(settings, host);
   const values = { certificate: originCertificate, key: originKey, hostnames, nginx: units.nginx };
-  const check = `${layerScript(import.meta.url, "origin-certificate", values)}\ncheck "$1"`;
   return layerOf(import.meta.url, "origin-certificate", {
     values,
-    files: [file(originCertificate, pem.endsWith("\n") ? pem : `${pem}\n`, { check })],
+    files: [file(originCertificate, pem.endsWith("\n") ? pem : `${pem}\n`, { check: 'check "$1"' })],
     facts: [{ name: "origin certificate", read: "state", want: "valid" }],
   });
 }

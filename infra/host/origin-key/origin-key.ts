@@ -12,7 +12,7 @@ const valuesOf = ({ hostname }: Host) => ({
 
 /** The host's request: no fact of the layer, as what it should print is not known before. */
 export const csrQuestion = (host: Host) =>
-  question("request", layerScript(import.meta.url, "origin-key", valuesOf(host)), [
+  question("request", layerScript(import.meta.url, "origin-key", valuesOf(host)).script, [
     { name: "certificate request", read: "request" },
   ]);
 

@@ -1,9 +1,7 @@
 /** The programs. esbuild makes each in every run, and the host installs only a file with its hash. */
-import { createHash } from "node:crypto";
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import type { Bundle } from "../../apply/ship.ts";
+import { type Sent, sentFile } from "../../apply/dist.ts";
 import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { paths } from "../paths.ts";
@@ -12,15 +10,15 @@ export const programNames = ["receiver", "builder", "fetcher", "reporter"] as co
 export type Program = (typeof programNames)[number];
 
 /** Empty for a probe, which knows none. */
-export type ProgramHashes = { readonly [program in Program]?: Pick<Bundle, "sha256"> };
-export type Bundles = { readonly [program in Program]?: Bundle };
+export type ProgramHashes = { readonly [program in Program]?: Pick<Sent, "sha256"> };
+export type Bundles = { readonly [program in Program]?: Sent };
 
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 
 /** What Debian 12's node runs; CommonJS, as Express loads modules with `require` at run time. */
 export const bundling = { bundle: true, platform: "node", target: "node18", format: "cjs" } as const;
 
-export async function buildProgram(program: Program): Promise<Bundle> {
+export async function buildProgram(program: Program): Promise<Sent> {
   const built = await build({
     absWorkingDir: root,
     entryPoints: [`service/${program}/main.ts`],
@@ -29,15 +27,7 @@ export async function buildProgram(program: Program): Promise<Bundle> {
     logLevel: "silent",
     write: false,
   });
-  const bytes = built.outputFiles[0]!.contents;
-  const sha256 = createHash("sha256").update(bytes).digest("hex");
-  const name = `${program}-${sha256.slice(0, 16)}.cjs`;
-  mkdirSync(`${root}dist`, { recursive: true });
-  // A preview may run beside an up: the file is complete under its name, or missing.
-  const scratch = `${root}dist/.${name}.${process.pid}`;
-  writeFileSync(scratch, bytes);
-  renameSync(scratch, `${root}dist/${name}`);
-  return { file: `../dist/${name}`, sha256, bytes: bytes.length };
+  return sentFile(program, "cjs", built.outputFiles[0]!.contents);
 }
 
 export async function buildPrograms(settings: Settings): Promise<Bundles> {

@@ -8,7 +8,7 @@
 import { credentialKinds, credentialOf, isDeployKey, loadedAs } from "../../../service/credentials.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
-import { applyScript, type Probed, sha256 } from "../../apply/manifest.ts";
+import { declaredScript, type Probed, sha256 } from "../../apply/manifest.ts";
 import { reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
@@ -76,7 +76,7 @@ export function judgeSecrets(layer: HostLayer, seen: SeenLayer, secrets: Credent
     return found && i === layer.facts.length ? { ...found, output: auditVerdict(found.output, secrets) } : found;
   });
   const verdict = reconcile(audited, { ...seen, facts });
-  return { ...verdict, script: applyScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
+  return { ...verdict, script: declaredScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 
 export function secretsLayer(settings: Settings) {

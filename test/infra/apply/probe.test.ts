@@ -4,8 +4,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
-import { applyScript, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
-import { daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
+import { probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import { applyScript, daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
 
 describe("files", () => {
   test("the probe reports each with type, mode, owner, hash and text, and leaves out a missing one", () => {

@@ -21,7 +21,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
 import {
-  applyScript,
+  commonScript,
+  declaredScript,
   factLine,
   fileLine,
   type Probed,
@@ -35,6 +36,9 @@ import type { Ran } from "../host/namespace.ts";
 
 /** "user:group" of the user who runs the test. */
 export const me = spawnSync("sh", ["-c", 'printf "%s:%s" "$(id -un)" "$(id -gn)"'], { encoding: "utf8" }).stdout;
+
+export const applyScript = (layer: HostLayer, ...more: [stamp: string, state?: string, input?: string]): string =>
+  commonScript(layer) + declaredScript(layer, ...more);
 
 /** An apply can be killed at each call of these tools. */
 const tools = ["chmod", "chown", "cp", "mkdir", "mv", "rm", "rmdir", "sort", "sync"];

@@ -2,12 +2,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
-import { applyScript, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
-import { scriptBeside } from "../../../infra/apply/shell.ts";
-import { sshTo } from "../../../infra/apply/ssh.ts";
+import { commonScript, declaredScript, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { driftIn } from "../../../infra/contract.ts";
 import { exampleHost } from "../../fixtures.ts";
 import { Root } from "../host/namespace.ts";
@@ -90,7 +89,9 @@ describe("probe", () => {
   });
 });
 
-const bounded = scriptBeside(new URL("../../../infra/apply/ship.ts", import.meta.url).href, "bounded.sh");
+const inInfra = (file: string) => fileURLToPath(new URL(`../../../infra/${file}`, import.meta.url));
+const bounded = inInfra("apply/bounded.sh");
+const common = `firewall-${sha256(commonScript(layer)).slice(0, 16)}.sh`;
 
 describe("apply", () => {
   test("a host in sync gets a script with its own stamp, and no warning", async () => {
@@ -99,12 +100,19 @@ describe("apply", () => {
     const { type, inputs } = await until("web1-firewall");
     expect(type).toBe("command:local:Command");
     expect(inputs).toEqual({
-      interpreter: ["sh", "-c", bounded, "sh", ...sshTo(host)],
+      interpreter: [
+        "sh",
+        "apply/bounded.sh",
+        "sh",
+        "-c",
+        `cat -- ../dist/${common} - | sh apply/ssh.sh -- root@web1.example.org "$0"`,
+      ],
       create: ship.applyCommand(host, 90),
-      stdin: applyScript(layer, inSync.stamp!),
+      stdin: declaredScript(layer, inSync.stamp!),
       addPreviousOutputInEnv: false,
       logging: "stderr",
     });
+    expect(readFileSync(inInfra(`../dist/${common}`), "utf8")).toBe(commonScript(layer));
     expect(warned).toEqual([]);
     expect(ship.appliedLayers().get("web1")).not.toContain("firewall");
   });
@@ -113,7 +121,7 @@ describe("apply", () => {
     const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
     ship.apply(host, layer, { ...inSync, files }, {});
     const { inputs } = await until("web1-firewall");
-    expect(inputs.stdin).not.toBe(applyScript(layer, inSync.stamp!));
+    expect(inputs.stdin).not.toBe(declaredScript(layer, inSync.stamp!));
     expect(warned).toEqual([
       "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
     ]);
@@ -122,8 +130,8 @@ describe("apply", () => {
 });
 
 describe("what a host prints reaches Pulumi", () => {
-  const printed = (script: string, text = bounded) => {
-    const { stdout, stderr, status } = spawnSync("sh", ["-c", text, "sh", "sh", "-c", script], {
+  const printed = (script: string, text = [bounded]) => {
+    const { stdout, stderr, status } = spawnSync("sh", [...text, "sh", "-c", script], {
       input: "in",
       encoding: "utf8",
       maxBuffer: 1 << 26,
@@ -139,10 +147,10 @@ describe("what a host prints reaches Pulumi", () => {
     const [output, error] = over(printed(flood));
     expect([output, error! <= 0]).toEqual([0, true]);
     // On a busy computer what comes on one of them fills the test's own buffer first.
-    expect(Math.min(...over(printed(flood, '"$@"')))).toBeGreaterThan(0);
+    expect(Math.min(...over(printed(flood, ["-c", '"$@"', "sh"])))).toBeGreaterThan(0);
   });
   test("at once", async () => {
-    const running = spawn("sh", ["-c", bounded, "sh", "sh", "-c", "echo first; exec cat"]);
+    const running = spawn("sh", [bounded, "sh", "-c", "echo first; exec cat"]);
     expect(String(await once(running.stdout, "data"))).toBe("first\n");
     running.stdin.end();
     expect(await once(running, "exit")).toEqual([0, null]);
@@ -160,12 +168,12 @@ describe("a layer with a bundle", () => {
     ship.apply(other, layer, inSync, {}, [bundle, another]);
     const { inputs } = await until("web3-firewall");
     const words = inputs.interpreter as string[];
-    expect(words.slice(0, -1)).toEqual(["sh", "-c", bounded, "sh", "sh", "-c"]);
+    expect(words.slice(0, -1)).toEqual(["sh", "apply/bounded.sh", "sh", "-c"]);
     expect(words.at(-1)).toMatch(
-      /^cat -- '\.\.\/dist\/receiver-abc\.cjs' '\.\.\/dist\/other\.cjs' - \| sh -c '[^']*exec ssh [^']*' ssh -- root@web1.example.org "\$0"$/,
+      /^cat -- \.\.\/dist\/receiver-abc\.cjs \.\.\/dist\/other\.cjs \.\.\/dist\/firewall-[0-9a-f]{16}\.sh - \| sh apply\/ssh\.sh -- root@web1.example.org "\$0"$/,
     );
     expect(inputs.create).toBe(ship.applyCommand(other, layer.timeout, [bundle, another]));
-    expect(inputs.stdin).toBe(applyScript(layer, inSync.stamp!));
+    expect(inputs.stdin).toBe(declaredScript(layer, inSync.stamp!));
   });
 
   test("a layer that leaves declares no file and no fact, and has systemd read its units again", () => {
@@ -226,7 +234,7 @@ describe("secrets", () => {
     const change = { item: "installed", kind: "fact", before: "<{%reset%}>", after: null };
     const drift = [{ ...change, text: "differs: site" }];
     const verdict = { script: "echo hidden", stamp: "", drift, inSync: false };
-    ship.applySecrets(host, { name: "secrets", timeout: 60 }, pulumi.secret(verdict), { parent });
+    ship.applySecrets(host, { ...layer, name: "secrets" }, pulumi.secret(verdict), { parent });
     const { inputs } = await until("web1-secrets");
     expect(given.at(-1)).toMatchObject({ additionalSecretOutputs: ["stdout", "stderr"], retainOnDelete: true });
     expect(secretOf(inputs.stdin)).toBe("secret");

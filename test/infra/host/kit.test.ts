@@ -30,16 +30,18 @@ test("a placeholder without a value, and a value without a place, are mistakes",
 });
 
 test("a layer's script has its values and its own text at the end", () => {
-  const script = layerScript(baseWith({ "layer.sh": "own\n" }), "name", { one: "it's" });
+  const { script, functions } = layerScript(baseWith({ "layer.sh": "own\n" }), "name", { one: "it's" });
   for (const line of ["layer='name'", "units='/etc/systemd/system'", "one='it'\\''s'"])
     expect(script.split("\n")).toContain(line);
   expect(script).toMatch(/\nown\n$/);
+  expect(script.endsWith(`\n${functions}`)).toBe(true);
+  expect(functions).not.toContain("it'");
 });
 
 test("a layer owns its files and the drop-ins of its units, and its steps are functions of its script", () => {
   const base = baseWith({ "layer.sh": "activate() {\n:\n}\n" });
   const files = [file("/etc/systemd/system/a.service", "a"), file("/etc/other.conf", "b")];
-  const { script, ...layer } = layerOf(base, "name", { files, facts: [] });
+  const { script, functions: _, ...layer } = layerOf(base, "name", { files, facts: [] });
   const before = ["/etc/systemd/system.control", "/run/systemd/system.control"];
   const after = ["/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"];
   expect(layer).toEqual({
@@ -70,6 +72,6 @@ lines_of() { :; }
 tries=0
 serves() { tries=$((tries + 1)); [ $tries = 3 ]; }
 restart_and_watch x`;
-  const { status } = spawnSync("sh", ["-ec", layerScript(baseWith({ "layer.sh": own }), "name")]);
+  const { status } = spawnSync("sh", ["-ec", layerScript(baseWith({ "layer.sh": own }), "name").script]);
   expect(status).toBe(code);
 });

@@ -3,6 +3,7 @@ import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
 import { hostLayers } from "../../../infra/host/index.ts";
+import { originCertificate } from "../../../infra/host/origin-certificate/origin-certificate.ts";
 import { clientCaPath, paths } from "../../../infra/host/paths.ts";
 import { exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 import { typedIn } from "../../hosts/documents.ts";
@@ -90,6 +91,7 @@ describe.each([
         'perl -c "$1"': text.startsWith("#!/usr/bin/perl\n"),
         'nft --check --file "$1"': path.endsWith(".nft"),
         "/usr/sbin/nginx -t -q": path === paths.nginx,
+        'check "$1"': path === originCertificate,
         'openssl x509 -in "$1" -noout': path.startsWith(paths.tls) && path.endsWith(".pem"),
       }).find(([, applies]) => applies)?.[0];
     for (const file of layers.flatMap(({ files }) => files)) {

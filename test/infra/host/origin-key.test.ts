@@ -105,7 +105,8 @@ test("the fact reports each fault, and the next apply replaces what has it", () 
 
 const signed = originCertificateLayer(example, exampleHost, "unused");
 const pem = root.at("candidate.pem");
-const judgedBy = ({ files }: typeof signed) => `${sh(files[0]!.check!)} ${pem} 2>&1 || echo rejected`;
+const judgedBy = ({ script, files }: typeof signed) =>
+  `${sh(`${script}\n${files[0]!.check}`)} ${pem} 2>&1 || echo rejected`;
 const names = root.at("names");
 /** A certificate of a CA for the names of the request, or those in `more`. */
 const sign = (from: string, days: number, more = "-copy_extensions copy") => `

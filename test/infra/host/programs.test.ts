@@ -5,12 +5,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { applyScript } from "../../../infra/apply/manifest.ts";
 import { layerOf } from "../../../infra/host/kit.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, buildPrograms, programsOf } from "../../../infra/host/programs/programs.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { example } from "../../fixtures.ts";
+import { applyScript } from "../apply/shell-host.ts";
 import { noHost, onHost, Root } from "./namespace.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");

@@ -2,7 +2,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyScript } from "../../../infra/apply/manifest.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
 import type { Credentials, Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
@@ -18,7 +17,7 @@ import {
   secretsLayer,
 } from "../../../infra/host/secrets/secrets.ts";
 import { secrets as configured, example, rebuilt } from "../../fixtures.ts";
-import { seenAsDeclared } from "../apply/shell-host.ts";
+import { applyScript, seenAsDeclared } from "../apply/shell-host.ts";
 import { noHost, onHost } from "./namespace.ts";
 
 const plain: Credentials = {
