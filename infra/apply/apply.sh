@@ -8,7 +8,8 @@
 # 3. renames all of them, one after the other, then removes paths that the layer owns and no longer declares;
 # 4. activates, confirms the facts and writes the stamp LAST.
 # A kill or a power cut therefore leaves no valid stamp, and the next apply repairs it. A failure restores the former files
-# and runs `reactivate`. What a successful apply did is on the disk.
+# and runs `reactivate`. It leaves out manual changes that may not have been in effect, where it has what the last apply
+# installed. What a successful apply did is on the disk.
 #
 # Under `state`: stamps/<layer>, the stamp and below it the list of what is installed; made, the folders that applies
 # made; pending/<layer>, the paths changed since the layer was last in sync; work, only while an apply runs.
@@ -80,10 +81,23 @@ make_folder() {
 # A hidden name beside the target, which no include pattern matches.
 temp_of() { temp=${1%/*}/.${1##*/}.pushgate-new; }
 
-restore_former() {
-  say "restoring the former files"
-  complete=1
+# Sets `manual` to the touched paths that are now as the last apply left them: what was there before is a manual change.
+find_manual() {
+  [ -n "$applied" ] || return 0
   for path in $touched; do
+    if is_line "$path" "$declared"; then
+      for line in $installed; do
+        case $line in "file "*" $path") ! is_line "$line" "$applied" || manual="$manual$path$nl" ;; esac
+      done
+    else
+      case $applied$nl in *" $path$nl"* | *" $path/"*) ;; *) manual="$manual$path$nl" ;; esac
+    fi
+  done
+}
+
+restore() { # touched paths that stay as they are
+  for path in $touched; do
+    ! is_line "$path" "$1" || continue
     temp_of "$path"
     if exists "$work/old$path"; then
       ! is_folder "$path" || rm -rf --one-file-system -- "$path"
@@ -95,7 +109,16 @@ restore_former() {
       rm -f -- "$path" || { complete=0; say "could not remove $path"; }
     fi
   done
-  changed=$touched sh -c "$script$nl$reactivate" sh >&2 </dev/null ||
+  # Before `activate`, what runs is still what the last apply left.
+  { [ "$activated" = 0 ] && [ -n "$applied" ]; } || changed=$touched sh -c "$script$nl$reactivate" sh >&2 </dev/null
+}
+
+restore_former() {
+  say "restoring the former files"
+  complete=1
+  [ "$activated" = 1 ] || manual=
+  # A manual change that is in effect comes back where the installed files do not work.
+  restore "$manual" || { [ -n "$manual" ] && restore ""; } ||
     { complete=0; say "activating the former files failed, see above"; }
   if [ "$complete" = 1 ]; then
     say "the former files are back and active"
@@ -173,6 +196,7 @@ facts_hold() {
 }
 
 run_activate() { # changed paths
+  activated=1
   # A pipe from a shell function: what `input` prints, such as secrets, is in no argv, no environment and no file.
   input | changed=$1 sh -ec "$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
 }
@@ -225,6 +249,8 @@ arrive() {
   walk check
   find_strays
   touched="$touched$strays"
+  applied=$(sed 1d -- "$state/stamps/$layer" 2>/dev/null)
+  find_manual
   for path in $touched; do
     exists "$path" || continue
     { mkdir -p -- "$work/old${path%/*}" && cp -a -- "$path" "$work/old$path"; } || fail "saving the former $path" "" "$full"
@@ -287,7 +313,7 @@ apply() {
   export LC_ALL=C PATH="$PATH:/usr/local/sbin:/usr/sbin:/sbin"
   exec 3>&1 1>&2
   work=$state/work
-  files_changed=0 declared='' touched='' strays='' temps='' unmet=''
+  files_changed=0 activated=0 declared='' touched='' strays='' manual='' temps='' unmet=''
   full="see whether the disk is full or mounted read-only: df -h / /etc /var"
   look="read journalctl -u pushgate-apply.service and systemctl --failed, then run \`npx pulumi up\` again"
   mkdir -p -- "$state/stamps" "$state/pending" || fail "making $state" "" "$full"

@@ -182,8 +182,31 @@ describe("a failed apply", () => {
     expect(stampOf(host)).toBeUndefined();
   });
 
-  test("at the first command of activate restores the strays that it removed, and the link that was in a file's place", () => {
+  const kept = ["pg-one", "pg-stray"];
+  test.each<[step: string, left: string[], wrong: Partial<HostLayer>, tools?: string]>([
+    ["before activate restores manual changes and activates nothing", kept, {}, "mv"],
+    ["at activate leaves out manual changes, which may not have been in effect", [], {}],
+    [
+      "restores manual changes where the installed files do not activate",
+      kept,
+      { reactivate: "grep -q MANUAL $changed" },
+    ],
+  ])("%s", (_, left, wrong, tool = "none") => {
     using host = copiedHost();
+    const live = host.tree(host.live);
+    for (const name of kept) writeFileSync(join(host.etc, name), "FATAL MANUAL\n");
+    const once = `[ "$tool" != ${tool} ] || [ -e ${host.root}/once ] || { >${host.root}/once; exit 1; }`;
+    const script = host.script({ ...daemonLayer(host, before), activate: "false", ...wrong }, next);
+    const { status, stderr } = host.watchedApply(script, once);
+    expect([status, stderr]).toEqual([1, expect.stringContaining("the former files are back and active")]);
+    expect(host.tree().flatMap((line) => (line.includes("MANUAL") ? line.split(" ")[0] : []))).toEqual(left);
+    expect(existsSync(join(host.etc, "pg-one"))).toBe(true);
+    expect(host.tree(host.live)).toEqual(live);
+  });
+
+  test("of which the last did not finish restores the strays that it removed, and the link that was in a file's place", () => {
+    using host = copiedHost();
+    rmSync(join(host.state, "stamps/daemon"));
     rmSync(join(host.etc, "pg-one"));
     symlinkSync("/etc/hostname", join(host.etc, "pg-one"));
     mkdirSync(join(host.etc, "pg-stray/inner"), { recursive: true });
