@@ -1,4 +1,5 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
+import { createHash } from "node:crypto";
 import { type GitHost, type GitHostName, gitHostNames, gitHosts, isWithin } from "../../service/git-hosts/index.ts";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
@@ -102,7 +103,7 @@ export const ownPortRange = { first: 9461, last: firstOwnPort + ownPorts - 1 } a
 
 /** Hooks with the same source ranges: with a socket and an allowlist of their own, no range opens another set's hook. */
 export type SourceSet = {
-  readonly name: string; // in a unit's name: the git host where its ranges are published, else the first hook
+  readonly name: string; // in a unit's name: the git host where its ranges are published, else its first range, and a digest of several
   readonly port: number; // on loopback only
   readonly cidrs: readonly string[];
   readonly hooks: readonly Hook[];
@@ -125,12 +126,16 @@ function portsOf(names: readonly string[]): Map<string, number> {
   return ports;
 }
 
+/** No hook's name is in it: a set keeps its socket whichever hook leaves, and that of a git host also with other ranges. */
+function setName({ gitHost, sources }: Hook): string {
+  if (published[gitHost]) return gitHost;
+  const [text, first = ""] = [sources.join(" ").toLowerCase(), sources[0]?.toLowerCase()];
+  const others = sources.length > 1 ? `_${createHash("sha256").update(text).digest("hex").slice(0, 8)}` : "";
+  return first.replace("/", "-").replaceAll(":", "_") + others;
+}
+
 export function sourceSets({ hooks }: Pick<Settings, "hooks">): SourceSet[] {
-  const grouped = [...Map.groupBy(hooks, ({ sources }) => sources.join(" ")).values()];
-  const named = grouped.map((members) => {
-    const { gitHost, name, sources } = members[0]!;
-    return { name: published[gitHost] ? gitHost : name, cidrs: sources, hooks: members };
-  });
-  const ports = portsOf(named.map(({ name }) => name));
-  return named.map((set) => ({ ...set, port: ports.get(set.name)! }));
+  const named = Map.groupBy(hooks, setName);
+  const ports = portsOf([...named.keys()]);
+  return [...named].map(([name, hooks]) => ({ name, port: ports.get(name)!, cidrs: hooks[0]!.sources, hooks }));
 }

@@ -23,6 +23,8 @@ export const paths = {
   metrics: "/run/pushgate/metrics.sock",
   /** What services read at their last start. */
   starts: "/run/pushgate/starts",
+  /** Units that end before the next boot. */
+  runUnits: "/run/systemd/system",
   guard: "/run/pushgate-guard",
   lib: "/usr/local/lib/pushgate",
   receiver: "/usr/local/lib/pushgate/receiver.cjs",
@@ -85,6 +87,7 @@ export const units = {
   guardTimer: "pushgate-guard.timer",
   receiver: "pushgate-receiver.service",
   metricsSocket: "pushgate-metrics.socket",
+  /** A release with another port or mark gives its socket another name: the former one then serves until nginx has it. */
   socket: (sourceSet: string) => `pushgate-receiver-${sourceSet}.socket`,
   nginx: "pushgate-nginx.service",
   nginxSocket: "pushgate-nginx.socket",

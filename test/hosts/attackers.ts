@@ -18,7 +18,9 @@ export const edgeAddress = actors.edge.v4[2];
 export const impostors = { A: actors.stranger.v4[1], AAAA: actors.stranger.v6[0] };
 /** The socket for the deliveries of the hook "site": that of GitHub's ranges, or one for sources of its own. */
 export const socketOfSite = (host: Host): Promise<string> =>
-  host.read(`cd ${paths.units}; ls ${units.socket("github")} ${units.socket("site")} 2>/dev/null || true`);
+  host.read(
+    `cd ${paths.units}; ls ${units.socket("github")} ${units.socket(`${places.github}-32`)} 2>/dev/null || true`,
+  );
 export const receiverPort = async (host: Host): Promise<number> =>
   Number(
     await host.read(`sed -n 's/^ListenStream=.*:\\([0-9]*\\)$/\\1/p;T;q' ${paths.units}/${await socketOfSite(host)}`),

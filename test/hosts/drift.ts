@@ -8,6 +8,7 @@ import { originKey } from "../../infra/contract.ts";
 import { nginxFolders, paths, settledCa, units } from "../../infra/host/paths.ts";
 import { secrets } from "../fixtures.ts";
 import type { Host } from "./lab/host.ts";
+import { actors } from "./lab/net.ts";
 import { placesOf } from "./rebuild/site.ts";
 import { repeatWhile } from "./repeat-while.ts";
 import type { World } from "./world.ts";
@@ -16,7 +17,7 @@ import type { World } from "./world.ts";
 type Mutation = readonly [layer: string, change: string, ...says: readonly string[]];
 
 const { receiver, nginx, nginxSocket, guard, guardTimer, firewall, routing, egress, metricsSocket } = units;
-const socket = units.socket("docs");
+const socket = units.socket(`${actors.gitlab.v4[0]}-32`);
 const at = (unit: string) => `${paths.units}/${unit}`;
 const { webRoot, site: folder, rootRequests } = placesOf("site");
 const current = `${folder}/current`;

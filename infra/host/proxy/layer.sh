@@ -66,6 +66,19 @@ take_up() {
   if [ "$renew" = no ]; then reload; else restart_and_watch "$service"; fi
 }
 
+# Sockets of source sets that left (receiver/layer.sh). nginx's former workers, which end within 5 s, may still connect to them.
+end_former_sockets() {
+  former=$(cd "$run_units" && ls -- $sockets 2>/dev/null) || return 0
+  sleep 5
+  for unit in $former; do
+    [ -e "$units/$unit" ] || systemctl stop "$unit"
+    rm -f "$run_units/$unit"
+  done
+  systemctl daemon-reload
+  # It holds the listeners.
+  systemctl try-restart "$receiver" || :
+}
+
 activate() {
   systemd-sysusers "$sysusers"
   settle_account "$user" / "$user"
@@ -76,6 +89,7 @@ activate() {
     case $path in "$conf" | "$client_ca" | "$logrotate") ;; *) renew=yes ;; esac
   done
   take_up
+  end_former_sockets
 }
 
 reactivate() {

@@ -26,7 +26,7 @@ const geo = (key: string, variable: string, cidrs: readonly string[]) => `    ge
 ${lines(cidrs, (cidr) => `${cidr} 1;`)}
     }`;
 
-const sourceGeo = ({ name }: SourceSet) => `$pushgate_from_${name.replaceAll("-", "_")}`;
+const sourceGeo = ({ name }: SourceSet) => `$pushgate_from_${name.replaceAll(/\W/g, "_")}`;
 
 const hookLocation = (hook: string, port: number, { proxyBurst }: Settings["limits"]) => `\
         location = ${webhookPath(hook)} {
@@ -116,6 +116,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
     values: {
       ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: errorLog },
       ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
+      ...{ run_units: paths.runUnits, sockets: units.socket("*"), receiver: units.receiver },
       ...{ started, loaded, table: movedTable, settled_ca: settledCa.path, settled_line: settledCa.line },
     },
     files: [

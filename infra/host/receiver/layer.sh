@@ -26,6 +26,16 @@ serves() {
     && syswrite(S, "GET /metrics HTTP/1.0\r\n\r\n") && sysread(S, $_, 1) or exit 1' -- "$metricsPath"
 }
 
+# nginx connects to the socket of a source set that left until its own layer is applied, which ends the socket. Fails where
+# nginx or a declared socket does not allow that.
+keep_for_now() { # removed path
+  former=$state/work/old$1
+  [ -e "$former" ] && systemctl is-active --quiet "${1##*/}" || return 1
+  port=$(port_of "$former")
+  # shellcheck disable=SC2086 # a pattern
+  grep -qs ":$port;" "$nginx" && ! grep -qs "^ListenStream=.*:$port\$" "$units"/$everySocket && cp "$former" "$run_units"
+}
+
 # Starts sockets and service as the files declare them; where $renew is yes, the service restarts in any case.
 take_up() {
   # Sockets of removed source sets, and that for metrics after any change: no delivery waits in it.
@@ -36,7 +46,7 @@ take_up() {
       */"$metrics" | */"$metrics.d"/*) path=$units/$metrics ;;
       *) continue ;;
     esac
-    systemctl stop "${path##*/}" 2>/dev/null || :
+    keep_for_now "$path" || systemctl stop "${path##*/}" 2>/dev/null || :
     [ -e "$path" ] || rm -f "$units/sockets.target.wants/${path##*/}"
     renew=yes
   done
@@ -45,6 +55,7 @@ take_up() {
   for path in "$units"/$everySocket; do
     [ -e "$path" ] || continue
     unit=${path##*/}
+    rm -f "$run_units/$unit"
     if systemctl is-active --quiet "$unit"; then
       [ "$(listening "$(port_of "$path")")" != "$(declared "$path")" ] || continue
       say "$unit is not bound as declared, restarting it"
@@ -122,6 +133,8 @@ retire() {
   cd "$units" || exit 1
   # shellcheck disable=SC2086 # a pattern
   remove_units $everySocket "$metrics" "$service" || exit 1
+  # shellcheck disable=SC2086 # a pattern
+  (cd "$run_units" && rm -f $everySocket)
   systemctl stop "$slice" 2>/dev/null
   remove_programs
   remove_empty "$starts" "${metricsPath%/*}" sockets.target.wants

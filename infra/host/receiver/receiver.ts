@@ -119,6 +119,7 @@ export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
     values: {
       ...values,
       ...{ service: units.receiver, sockets: socketsOf(settings), everySocket: units.socket("*"), slice },
+      ...{ nginx: paths.nginx, run_units: paths.runUnits },
       ...{ metrics: units.metricsSocket, metricsPath: paths.metrics, metricsGroup },
       ...{ user: receiverUser, group: spoolGroup, spool: paths.spool, hooks, encrypted },
       ...{ sysusers: paths.sysusers, tmpfiles: paths.tmpfiles, credentials: paths.credentials },

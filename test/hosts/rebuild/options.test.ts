@@ -7,6 +7,7 @@ import { describe, expect, test } from "vitest";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
 import type { Files } from "../../fakes/git-repository.ts";
+import { socketOfSite } from "../attackers.ts";
 import { until } from "../lab/process.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, page, siteFiles } from "./site.ts";
@@ -237,7 +238,7 @@ describe("metrics", () => {
     await host.inside("systemctl daemon-reload");
     await close();
     await scrape();
-    expect(await deliveries()).toContain("pushgate-receiver-site.socket");
+    expect(await deliveries()).toContain(await socketOfSite(host));
     await host.writeFile(unit, whole);
     await host.inside("systemctl daemon-reload");
   });

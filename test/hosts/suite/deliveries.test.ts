@@ -1,12 +1,15 @@
 /** A push of each git host through every layer of a host. The spool must then hold what was accepted, and nothing else. */
+import { readFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { nginxLogs } from "../../../infra/host/paths.ts";
+import { parse } from "yaml";
+import { nginxLogs, units } from "../../../infra/host/paths.ts";
 import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { deliveryOf, senders } from "../../fakes/senders.ts";
 import { deployedWorld } from "../deployed.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
+import { repeatWhile } from "../repeat-while.ts";
 import { hostnameOf } from "../world.ts";
 
 const { github, gitlab, bitbucket, gitServers, edge } = actors;
@@ -60,4 +63,31 @@ test.each(gitHostNames)("a push of %s is accepted for its hook alone, from its r
   const count = `grep -c '"delivery":"${id}","hook":"${gitHost}"' ${nginxLogs.access} || true`;
   // Of the rejected one, too; nginx writes the line after the answer.
   await until("nginx has logged both", async () => Number(await host.read(count)) === 2 || undefined);
+});
+
+test.each<[what: string, left: string[], sources: string[]]>([
+  ["the first hook of its source set leaves", ["forgejo"], [gitServers.v4[0]]],
+  ["its source set gets another range, and so another socket", [], [gitServers.v4[0], gitServers.v4[1]]],
+])("a hook misses no delivery while %s", async (_, left, sources) => {
+  type Declared = { readonly name: string; readonly sources?: readonly string[] };
+  const hooks: Declared[] = parse(readFileSync(world.stack.stackFile, "utf8")).config["pushgate:hooks"];
+  const others = hooks.filter(({ name }) => !left.includes(name));
+  world.stack.configure({ "pushgate:hooks": others.map((hook) => (hook.sources ? { ...hook, sources } : hook)) });
+  for (const name of left)
+    await world.stack.pulumi("config", "rm", "--path", `pushgate:secrets.${name}`, "--stack", "test");
+  const sockets = async () =>
+    (await host.read(`systemctl list-units --plain --no-legend '${units.socket("*")}'`)).match(/^\S+/gm);
+  const before = await sockets();
+  const { done: up, seen } = await repeatWhile(
+    () => world.stack.up(),
+    () => world.send(deliveryOf("gitea", { host: hostnameOf(host), path: "/webhook/gitea", source: gitServers.v4[0] })),
+    20,
+  );
+  expect(up.code, up.stdout).toBe(0);
+  expect(seen.filter(({ status }) => status !== 202)).toEqual([]);
+  const after = await sockets();
+  expect(after).toHaveLength(before!.length);
+  expect(after!.filter((unit) => !before!.includes(unit))).toHaveLength(sources.length - 1);
+  const preview = await world.stack.preview("--expect-no-changes");
+  expect(preview.code, preview.stdout).toBe(0);
 });

@@ -141,7 +141,7 @@ describe("manual changes", () => {
     const [stranger] = actors.stranger.v4;
     const docs = { hook: "docs", secret: secrets.docs.current };
     const getsIn = async () => (await fromElsewhere(stranger, docs)).status === 202;
-    const drop = `${paths.units}/pushgate-receiver-docs.socket.d`;
+    const drop = `${paths.units}/${units.socket(`${actors.gitlab.v4[0]}-32`)}.d`;
     beforeEach(async () => {
       await host.inside(`mkdir ${drop} && printf '[Socket]\\nIPAddressAllow=${stranger}\\n' >${drop}/wide.conf
 systemctl daemon-reload

@@ -105,9 +105,17 @@ test("hooks with the same ranges share a source set, and no others, also where t
   const sets = sourceSets({ hooks: [site, docs, { ...site, name: "blog" }, ...alike] });
   expect(sets.map(({ name, cidrs, hooks }) => [name, cidrs, hooks.map((hook) => hook.name)])).toEqual([
     ["github", site.sources, ["site", "blog"]],
-    ["docs", docs.sources, ["docs"]],
-    ...alike.map(({ name, sources }) => [name, sources, [name]]),
+    ["198.51.100.0-28", docs.sources, ["docs"]],
+    ["1.1.1.1_e8171de3", alike[0]!.sources, ["a"]],
+    ["1.1.1.11_432dd505", alike[1]!.sources, ["b"]],
   ]);
+  const renamed = (gitHost: Hook["gitHost"], sources: string[]) =>
+    sourceSets({ hooks: [{ ...own("any"), gitHost, sources }] })[0]!.name;
+  // Whatever hook comes first, and for a git host that publishes its ranges also with other ranges.
+  expect(renamed("gitea", [...docs.sources])).toBe("198.51.100.0-28");
+  expect(renamed("github", ["1.1.1.1"])).toBe("github");
+  expect(renamed("gitea", [...site.sources])).toMatch(/^9\.234\.98\.160-28_/);
+  expect(renamed("gitea", ["2001:DB8::/32"])).toBe("2001_db8__-32");
 });
 
 test("a source set keeps its port when other sets are added, removed or reordered", () => {

@@ -24,7 +24,7 @@ test("on a bare host each layer has a line with packages, accounts, ports or uni
     "  origin-key          makes the origin certificate's private key, which stays on the host",
     "  origin-certificate  installs the origin certificate for hooks.example.org",
     "  secrets             encrypts the secrets of site, docs with the host's key",
-    "  receiver            installs its program, makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9792)",
+    "  receiver            installs its program, makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9699)",
     "  egress              makes the accounts pushgate-build-site, pushgate-generator-site, pushgate-fetcher-site and limits their network access",
     "  builder             installs the programs and units that build site",
     "  site                makes /var/www/site a link to the current release",

@@ -19,7 +19,7 @@ import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { exampleHost, secrets, stackConfig } from "../../fixtures.ts";
 import { inNamespace, missing, needs, Root, verifyUnits } from "./namespace.ts";
 
-/** Each hook is of a self-hosted git host with an address of its own, so each name is also that of a source set. */
+/** Each hook is of a self-hosted git host with an address of its own, so each has a source set of its own. */
 const hook = (name: string, i: number) => ({
   name,
   gitHost: "forgejo",
