@@ -68,6 +68,7 @@ take_up() {
 
 # Sockets of source sets that left (receiver/layer.sh). nginx's former workers, which end within 5 s, may still connect to them.
 end_former_sockets() {
+  # shellcheck disable=SC2086 # a pattern
   former=$(cd "$run_units" && ls -- $sockets 2>/dev/null) || return 0
   sleep 5
   for unit in $former; do
