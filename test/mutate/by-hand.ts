@@ -100,7 +100,8 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("infra/host/routing/routing.sh", "test/infra/host/routing.test.ts", [
     ["|| at=$((lowest - 1))", "|| :"],
-    ['|| ! stays "$@"; then', "; then"],
+    ['! stays "$@" || ', ""],
+    ['|| strays "$1"; then', "; then"],
     ['ip "-$1" rule del pref', ': ip "-$1" rule del pref'],
     ["assert 4 @loopback4@ @visitor4@ || exit 1", ": @loopback4@ @visitor4@"],
     ["! has_ipv6 || assert 6 @loopback6@ @visitor6@ || ! has_ipv6", ": @loopback6@ @visitor6@"],

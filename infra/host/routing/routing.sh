@@ -12,11 +12,15 @@ rules() { ip "-$1" -N rule show | tr -s '\t ' ' ' | sed 's/ *$//; /^0:/d'; }
 own_rules() { rules "$1" | grep "lookup $table\$"; }
 stays() { ip "-$1" route get "$3" from "$2" mark "${fwmark%/*}" 2>/dev/null | grep -q "dev lo table $table"; }
 
+lowest_other() { { rules "$1" | grep -v "lookup $table\$"; echo 32766; } | sed 's/:.*//' | sort -n | head -n 1; }
+# After each restart of a tunnel the rule moves further, down to pref 1, unless it goes back once no rule is before its place.
+strays() { ! own_rules "$1" | grep -q "^$pref:" && [ "$(lowest_other "$1")" -gt "$pref" ]; }
+
 # wg-quick and others add rules without a pref, which the kernel puts first: pushgate's rule then moves before them.
 place() { # family, source address
-  lowest=$(rules "$1" | grep -v "lookup $table\$" | sed 's/:.*//' | sort -n | head -n 1)
+  lowest=$(lowest_other "$1")
   at=$pref
-  [ "${lowest:-32766}" -gt "$at" ] || at=$((lowest - 1))
+  [ "$lowest" -gt "$at" ] || at=$((lowest - 1))
   if [ "$at" -lt 1 ]; then
     echo "no room before the IPv$1 rule at pref $lowest" >&2
     return 1
@@ -39,7 +43,8 @@ assert() { # family, source address, any visitor
   ip "-$1" route show table "$table" | grep -v '^local default dev lo' | while read -r other; do
     ip "-$1" route del $other table "$table"
   done
-  if [ "$(own_rules "$1" | sed 's/^[0-9]*: //')" != "from $2 fwmark $fwmark iif lo lookup $table" ] || ! stays "$@"; then
+  if [ "$(own_rules "$1" | sed 's/^[0-9]*: //')" != "from $2 fwmark $fwmark iif lo lookup $table" ] ||
+    ! stays "$@" || strays "$1"; then
     place "$@" && stays "$@"
   fi
 }

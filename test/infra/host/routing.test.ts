@@ -89,6 +89,12 @@ ${routingScript}\n${foreign}\n${connections}\n${facts}`,
     ],
   ],
   [
+    "the rule goes back to its place once the tunnel that it had moved before is gone",
+    `${quiet}\n${tunnel}\n${routingScript}\nip rule del pref 88\nip rule del pref 89
+${routingScript}\n${listen()}\n${connections}\n${facts}`,
+    ["placed the IPv4 rule at pref 87", "placed the IPv4 rule at pref 90", ...all],
+  ],
+  [
     "foreign rules stay, old rules of pushgate go, and a removal leaves only the foreign ones",
     `ip rule add pref 90 fwmark 7 lookup main
 ip rule add pref 100 from 203.0.113.0/24 lookup 100
