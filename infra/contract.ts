@@ -19,6 +19,12 @@ export const forbidden = {
   outOfRange: "source not allowed",
 };
 
+/** urn:pulumi:stack::project::type::name, in which only the name may hold "::": an IPv6 address's record does. */
+export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
+
+/** The name of the resource that is made last for a host: in a state it shows that `up` has finished with the host. */
+export const lockOf = ({ name }: { readonly name: string }): string => `${name} lock`;
+
 /** What one item has that is not as declared: a line of `npx pushgate audit --json`. No value is a secret. */
 export type Drift = {
   readonly host: string | null; // null: at Cloudflare or at a git host

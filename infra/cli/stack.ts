@@ -64,9 +64,6 @@ export async function prompted<T>(prompt: (context: { output: NodeJS.WritableStr
   }
 }
 
-/** urn:pulumi:stack::project::type::name, in which only the name may hold "::": an IPv6 address's record does. */
-export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::");
-
 export type Declared = Pick<InferOutput<typeof shape>, "hosts" | "hooks" | "limits">;
 export type Host = Declared["hosts"][number];
 

@@ -18,7 +18,7 @@ import { homedir, tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
-import { nameOf } from "../../infra/cli/stack.ts";
+import { nameOf } from "../../infra/contract.ts";
 import { vault, vaultKey } from "../fakes/vault.ts";
 import { run as execute } from "../hosts/lab/process.ts";
 import { compileCache } from "./compile-cache.ts";
@@ -171,7 +171,7 @@ function readEvents(file: string): Pick<Run, "steps" | "diagnostics"> {
 
 /** The program's own warnings that begin with no host's name, and the provider's of a setting that the API cannot delete. */
 const usual =
-  /^(the (client|origin) certificate |the zone |Cloudflare sends from |(GitHub|Bitbucket)'s ranges were not compared|Bot Fight Mode stays off)|cannot be destroyed/;
+  /^(the (client|origin) certificate |the zone |the (custom|origin|configuration) rules that |Cloudflare sends from |(GitHub|Bitbucket)'s ranges were not compared|Bot Fight Mode stays off)|cannot be destroyed/;
 
 /** Throws if a run that succeeded shows an error, or a warning that is none of the program's: its display is then red. */
 function quiet(run: Run, hosts: readonly { readonly name: string }[]): Run {

@@ -13,7 +13,7 @@ import { hostsThatAre, type ProgramStack, programStack, succeeded } from "./prog
 
 let w: ProgramStack;
 const refs = (phase: string) => rulesOf(w.api.zone, phase).map(({ ref }) => ref);
-const writes = () => w.api.requests.filter(({ method }) => method !== "GET");
+const writes = () => w.api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
 /** Saves a rule as the dashboard does: the ruleset gets a new version, and a read in progress the former one. */
 function saves(phase: string, ref: string): void {
   const added = { ref, action: phase === origin ? "route" : "block", expression: "ssl", description: `${ref} by hand` };

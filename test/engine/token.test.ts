@@ -47,16 +47,21 @@ describe("a run", { timeout: patience }, () => {
     );
   });
 
-  test("of npx pushgate audit needs a token that only reads; a changed rule then ends with 1, and is printed", async () => {
+  test("of npx pushgate audit needs a token that only reads, with which up fails before it changes anything", async () => {
     tokens[apiToken] = needed.map((permission) => permission.replace(/Edit$/, "Read"));
     // No layer of the fake host is as declared.
     expect((await stack.pushgate("audit", "--json")).code).toBe(7);
     const [rule] = rulesOf(all.api.zone, "http_request_origin");
     rule!.enabled = false;
     const audit = await stack.pushgate("audit", "--json");
+    expect([audit.code, audit.stderr]).toEqual([7, expect.stringContaining("Origin Rules Edit")]);
+    const found = itemsOf(audit);
+    expect(found).toContainEqual(expect.objectContaining({ layer: "origin rules", before: false, after: true }));
+    expect(found).toContainEqual(expect.objectContaining({ host: "web1", layer: "proxy" }));
+    const up = await stack.up();
     rule!.enabled = true;
-    expect([audit.code, itemsOf(audit)]).toMatchObject([1, [{ layer: "origin rules", before: false, after: true }]]);
-    expect(audit.stderr + audit.stdout).toContain("Origin Rules Edit");
+    expect([up.code, up.steps]).toEqual([1, []]);
+    expect(up.stdout).toContain("Origin Rules Edit");
   });
 
   test("fails after the former token was revoked, as the state still holds it; up --run-program uses the new one", async () => {

@@ -4,11 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { printable } from "../../../service/printable.ts";
 import { tried } from "../../../service/tried.ts";
-import { vendorUrl } from "../../contract.ts";
+import { nameOf, vendorUrl } from "../../contract.ts";
 import { cloudflareApi, zoneNamed } from "../../edge/api.ts";
 import { UserError } from "../../user-error.ts";
 import { command, confirm, type Options, ofStack } from "../command.ts";
-import { accessOf, jsonOf, nameOf, pulumi } from "../stack.ts";
+import { accessOf, jsonOf, pulumi } from "../stack.ts";
 import { adoptable, find, type Live, type Resource } from "./live-objects.ts";
 
 type Step = { op: string; urn: string; newState?: { type: string; parent?: string; inputs?: Resource["inputs"] } };

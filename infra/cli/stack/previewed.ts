@@ -1,8 +1,7 @@
 /** What a preview found, by the engine's log of its events: what the program reports, and each other step. */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import { type Drift, driftIn } from "../../contract.ts";
-import { nameOf } from "../stack.ts";
+import { type Drift, driftIn, nameOf } from "../../contract.ts";
 
 type State = {
   readonly custom?: boolean;

@@ -1,4 +1,4 @@
-/** What a preview tries before `up` writes (decision 009). Permissions are named as on the dashboard's page for tokens. */
+/** What a run tries before `up` writes (decision 009). Permissions are named as on the dashboard's page for tokens. */
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { allHostnames } from "../../config/derived.ts";
@@ -59,7 +59,12 @@ async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly R
   } catch (error) {
     const rejected = `the ${what} that \`up\` would write to ${zone.name} are rejected by Cloudflare`;
     const isContent = error instanceof ApiError && error.status === 400;
-    return [isContent ? `${rejected}: ${error.message}. ${smaller}` : explained(rejected, `${permission} Edit`, error)];
+    if (isContent) return [`${rejected}: ${error.message}. ${smaller}`];
+    const fault = explained(rejected, `${permission} Edit`, error);
+    if (!pulumi.runtime.isDryRun() || !(error instanceof ApiError) || error.status !== 403) return [fault];
+    // A preview shows drift to a token that only reads, too. `up` then fails before anything changes.
+    void pulumi.log.warn(fault);
+    return [];
   }
 }
 
@@ -87,9 +92,8 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
   return (await Promise.all(faults)).flat();
 }
 
-/** Throws CloudflareError, in previews only. A zone that is as declared costs three small reads. */
+/** Throws CloudflareError. A zone that is as declared costs three small reads. */
 export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<void> {
-  if (!pulumi.runtime.isDryRun()) return;
   const faults = await dryRunFaults(api, settings, zone);
   if (faults.length > 0) throw new CloudflareError(faults);
 }

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../../config/settings.ts";
+import { lockOf } from "../../contract.ts";
 import { type CloudflareApi, explained } from "../api.ts";
 import { cloudflare } from "../provider.ts";
 import type { LiveZone } from "./live-zone.ts";
@@ -102,5 +103,5 @@ export function lockHosts(
   );
   const common = { dependsOn: [...records], hooks: { beforeDelete: [stays] } };
   for (const { host, component: parent } of hosts.filter(({ host }) => host.state === "present"))
-    new pulumi.ComponentResource("pushgate:edge:Lock", `${host.name} lock`, {}, { ...common, parent });
+    new pulumi.ComponentResource("pushgate:edge:Lock", lockOf(host), {}, { ...common, parent });
 }

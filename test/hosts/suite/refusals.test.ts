@@ -30,7 +30,8 @@ const states = () =>
       tables: await host.read("nft list ruleset 2>/dev/null || true"),
     })),
   );
-const writes = () => world.api.requests.filter(({ method }) => method !== "GET");
+const writes = () =>
+  world.api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
 
 /** A script that listens on a port; the kernel reports a script by its file name, "listener". */
 const listener = `#!/usr/bin/perl

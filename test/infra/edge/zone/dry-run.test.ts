@@ -168,19 +168,25 @@ test("the dry run costs three reads if the zone is as declared, and sends a rule
 
 describe("of a run", () => {
   const isPreview = vi.spyOn(pulumi.runtime, "isDryRun");
-  beforeEach(() => void isPreview.mockReturnValue(true));
   afterAll(() => void vi.restoreAllMocks());
 
-  test("up tries nothing out, and prints nothing", async () => {
-    isPreview.mockReturnValue(false);
-    await tryOut(plain(), settings, zone);
-    expect(api.requests).toEqual([]);
-  });
+  const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue();
 
-  test("a preview fails with all faults", async () => {
+  test.each([
+    ["up fails with all faults", false, 6],
+    ["a preview fails with what it cannot read, and warns of what `up` could not write", true, 3],
+  ])("%s", async (_, isPreviewed, faults) => {
+    isPreview.mockReturnValue(isPreviewed);
+    warn.mockClear();
     tokens[apiToken] = [];
     const failure = await tryOut(plain(), settings, zone).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(CloudflareError);
-    expect((failure as Error).message).toMatch(/^Cloudflare: 6 faults, nothing was changed:(\n {2}the .*){6}$/);
+    const lines = new RegExp(`^Cloudflare: ${faults} faults, nothing was changed:(\\n {2}the .*){${faults}}$`);
+    expect((failure as Error).message).toMatch(lines);
+    expect(warn.mock.calls.map(([text]) => text)).toEqual(
+      Array(6 - faults).fill(
+        expect.stringMatching(/rules that `up` would write to .*: 403 .* has the permission .* Edit/),
+      ),
+    );
   });
 });
