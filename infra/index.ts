@@ -16,7 +16,7 @@ import { tryOut } from "./edge/zone/dry-run.ts";
 import { assertFits, rulesOf } from "./edge/zone/fits.ts";
 import { inspect, type LiveZone } from "./edge/zone/live-zone.ts";
 import { keeper, lock, lockHosts, ruleset } from "./edge/zone/lock.ts";
-import { declareClientCa, declareHost, probeHosts, summary } from "./host/declare.ts";
+import { declareClientCa, declareHost, probeHosts, rejectDown, summary } from "./host/declare.ts";
 import { buildPrograms } from "./host/programs/programs.ts";
 
 const { settings, secrets, access } = readSettings();
@@ -89,6 +89,12 @@ const records = dns(settings, live.id, after(...applied, ...edge, ...clientCas))
 // The last resources, and so the first that `pulumi destroy` meets: they reject the destroy while hosts are present.
 lock(keep, records, parent);
 lockHosts(hosts, records);
+
+// Last of all, so that the other hosts and Cloudflare are done.
+rejectDown(
+  hosts,
+  [...records, ...clientCas].filter((one) => one !== undefined),
+);
 
 canary(settings, access.baseUrl, records);
 summary(settings, [...applied, ...clientCas, ...records]);

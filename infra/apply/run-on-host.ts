@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import type { Host } from "../config/settings.ts";
 import { UserError } from "../user-error.ts";
 import { quote } from "./shell.ts";
-import { sshTo, unreachable } from "./ssh.ts";
+import { isDown, sshTo, unreachable } from "./ssh.ts";
 
 /** Bytes of an answer. The probe of a host with 200 sites has 5 MiB. */
 const longest = 16 << 20;
@@ -99,6 +99,9 @@ export async function* followOnHost(host: Target, script: string, signal?: Abort
   }
 }
 
+/** ssh did not reach the host. */
+export class HostDown extends UserError {}
+
 /** `code`: the exit status, null after a signal, or the name of what went wrong. */
 type Failed = {
   readonly code?: number | string | null | undefined;
@@ -113,5 +116,8 @@ function faultOf(host: Target, { code, stdout = "", stderr = "" }: Failed, effec
   if (own !== undefined) return new UserError(`${host.name}: ${own}`);
   // What a login that runs no command prints, such as nologin's.
   const printed = stdout.includes(mark) ? stderr : `${stdout}\n${stderr}`;
-  return new UserError(unreachable(host, code === 124 ? "exit status 124" : printed, effect));
+  const reported = code === 124 ? "exit status 124" : printed;
+  // 255 is the status of ssh itself.
+  const Fault = code === 255 && isDown(reported) ? HostDown : UserError;
+  return new Fault(unreachable(host, reported, effect));
 }

@@ -10,7 +10,7 @@ import { type HostLayer, stateFolders } from "./layer.ts";
 import { commonScript, declaredScript, type Probed, probeScript } from "./manifest.ts";
 import { type Reconciled, reconcile } from "./reconcile.ts";
 import { type HostReport, parseProbe, type SeenLayer } from "./report.ts";
-import { rootOf, runOnHost } from "./run-on-host.ts";
+import { HostDown, rootOf, runOnHost } from "./run-on-host.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
 import { destination } from "./ssh.ts";
 
@@ -26,12 +26,13 @@ export function applyCommand(host: Pick<Host, "sudo" | "name">, timeout: number,
   return `exec ${rootOf(host)}sh -c ${quote(text)} sh ${values.map(String).map(word).join(" ")}`;
 }
 
-/** Probes one host. Throws if it is unreachable or its answer unreadable: an audit that could not look is not clean. */
+/** Probes one host. Throws HostDown, or RunError if the host or its answer has a fault. */
 export async function probe(host: Host, layers: readonly Probed[]): Promise<HostReport> {
   try {
     const names = layers.map(({ name }) => name);
     return parseProbe(await runOnHost(host, probeScript(layers), probeTimeout), names);
   } catch (error) {
+    if (error instanceof HostDown) throw error;
     if (error instanceof UserError) throw new pulumi.RunError(error.message);
     throw new pulumi.RunError(`${host.name}: ${(error as Error).message}`);
   }
@@ -63,7 +64,7 @@ type Placing = Pick<pulumi.ResourceOptions, "parent" | "dependsOn">;
 const declare = (
   name: string,
   inputs: Pick<command.local.CommandArgs, "interpreter" | "create" | "stdin">,
-  placing: Placing,
+  placing: Placing & Pick<pulumi.CustomResourceOptions, "ignoreChanges">,
   secret = false,
 ): command.local.Command =>
   new command.local.Command(
@@ -135,6 +136,10 @@ export function applySecrets(
   };
   return declare(`${host.name}-${name}`, inputs, placing, true);
 }
+
+/** A command that stays as the state has it: the engine takes all of its inputs from there. */
+export const kept = (name: string, placing: Placing, secret: boolean): command.local.Command =>
+  declare(name, {}, { ...placing, ignoreChanges: ["*"] }, secret);
 
 /** A host that is declared lost: nothing runs there, and no preview is clean as long as it is. */
 export function lost({ name }: Pick<Host, "name">, placing: Placing = {}): command.local.Command {

@@ -20,7 +20,12 @@ export const sshLine = (host: Pick<Host, "ssh">): string =>
   ["ssh", ...destination(host)].filter((word) => word !== "--").join(" ");
 
 /** The first that matches counts. `begun`: the script may have run before. `test`: shows the same fault on the host. */
-const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: { begun?: true; test?: string }][] = [
+const sshFaults: readonly [
+  reported: RegExp,
+  wrong: string,
+  fix: string,
+  more?: { begun?: true; test?: string; isDown?: true },
+][] = [
   [/exec: ssh: /, "ssh is not on PATH", "Install the OpenSSH client."],
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|No \w+ host key is known/i,
@@ -51,15 +56,20 @@ const sshFaults: readonly [reported: RegExp, wrong: string, fix: string, more?: 
     /Connection refused|timed out|No route to host|Network is unreachable|Connection closed|Connection reset/i,
     "the host is unreachable",
     "Start it, and open SSH to your address. If it is gone for good, set `state: lost` for it.",
-    { begun: true },
+    { begun: true, isDown: true },
   ],
   [/exit status 124/, "the host did not answer in time", "Find out what keeps it busy.", { begun: true }],
   [/^/, "the connection or the command failed", "Read what ssh printed.", { begun: true }],
 ];
 
+const faultIn = (reported: string) => sshFaults.find(([pattern]) => pattern.test(reported))!;
+
+/** No connection came about, in contrast to a host that answers and has a fault. */
+export const isDown = (reported: string): boolean => faultIn(reported)[3]?.isDown === true;
+
 /** What is wrong, what to do, and the last lines that ssh printed. `effect`: what a script that had begun may have done. */
 export function unreachable(host: Pick<Host, "name" | "ssh">, reported: string, effect = "nothing was changed") {
-  const [, wrong, fix, { begun, test } = {}] = sshFaults.find(([pattern]) => pattern.test(reported))!;
+  const [, wrong, fix, { begun, test } = {}] = faultIn(reported);
   const lines = printableLines(reported)
     .split("\n")
     .map((text) => text.trim())

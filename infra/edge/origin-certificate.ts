@@ -14,7 +14,7 @@ export function originCertificate({ hostname, hostnames, csr }: Wanted, opts: pu
     // (cloudflare/terraform-provider-cloudflare#5392). 5475 days are the longest there is.
     { csr, hostnames: [...hostnames].sort(), requestType: "origin-ecc", requestedValidity: 5475 },
     // The API does not return the validity, and any difference in it would replace the certificate.
-    { ...opts, ignoreChanges: ["requestedValidity"] },
+    { ...opts, ignoreChanges: opts.ignoreChanges ?? ["requestedValidity"] },
   );
   const renewal = `Remove ${originKey} on the host and run npx pulumi up, which makes a new key and certificate.`;
   warnBeforeExpiry(certificate, `the origin certificate of ${hostname}`, renewal);

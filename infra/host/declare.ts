@@ -3,9 +3,11 @@ import * as pulumi from "@pulumi/pulumi";
 import { leaving } from "../apply/layer.ts";
 import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
-import { appliedLayers, apply, applySecrets, lost, probe } from "../apply/ship.ts";
+import { HostDown } from "../apply/run-on-host.ts";
+import { appliedLayers, apply, applySecrets, kept, lost, probe } from "../apply/ship.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
+import { driftMessage, lockOf, nameOf } from "../contract.ts";
 import { firstApply } from "./first-apply.ts";
 import { hostLayers, type LayerName, layerNames, type Made, programsIn } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
@@ -14,8 +16,12 @@ import type { Bundles } from "./programs/programs.ts";
 import { judgeSecrets, probedSecrets } from "./secrets/secrets.ts";
 import { summaryText } from "./summary.ts";
 
-/** No report of a host that is declared lost: pushgate does not connect to it. */
-type ProbedHost = { readonly host: Host; readonly report?: HostReport };
+/**
+ * No report of a host that is declared lost: pushgate does not connect to it. Nor of one that is `down`, which says why;
+ * `state`: the names of all resources in the state.
+ */
+type ProbedHost = { readonly host: Host; readonly report?: HostReport; readonly down?: Down };
+type Down = { readonly why: string; readonly state: ReadonlySet<string> };
 
 export type Inputs = {
   readonly settings: Settings;
@@ -35,7 +41,10 @@ type DeclaredHost = ProbedHost & { readonly component: pulumi.Resource; readonly
 /** esbuild and other resources make these; a probe needs the paths of the layers only. */
 const unknown: Made = { certificate: "", clientCaPem: "", programs: {} };
 
-/** Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. */
+/**
+ * Probes all hosts at once, over one connection each. Throws with all faults of all hosts, before anything changes. A host
+ * that is down is none where `up` has applied it before and another host answers (decision 038).
+ */
 export async function probeHosts(settings: Settings): Promise<ProbedHost[]> {
   const probes = await Promise.allSettled(
     settings.hosts.map(async (host): Promise<ProbedHost> => {
@@ -46,8 +55,18 @@ export async function probeHosts(settings: Settings): Promise<ProbedHost[]> {
       return { host, report };
     }),
   );
-  const failed = probes.flatMap((one) => (one.status === "rejected" ? [(one.reason as Error).message] : []));
-  const hosts = probes.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const answers = probes.some((one) => one.status === "fulfilled" && one.value.report !== undefined);
+  const isDown = probes.some((one) => one.status === "rejected" && one.reason instanceof HostDown);
+  const state = answers && isDown ? await namesInState() : new Set<string>();
+  const failed: string[] = [];
+  const hosts = probes.flatMap((one, i): ProbedHost[] => {
+    if (one.status === "fulfilled") return [one.value];
+    const [host, { message: why }] = [settings.hosts[i]!, one.reason as Error];
+    const isKept = one.reason instanceof HostDown && host.state === "present" && state.has(lockOf(host));
+    if (isKept) return [{ host, down: { why, state } }];
+    failed.push(why);
+    return [];
+  });
   const fitness = hosts.flatMap(({ host, report }) => (report ? [fitFaults(host, report, settings)] : []));
   for (const text of fitness.flatMap(({ warnings }) => warnings)) void pulumi.log.warn(text);
   const faults = [...failed, ...fitness.flatMap(({ faults }) => faults)];
@@ -55,8 +74,16 @@ export async function probeHosts(settings: Settings): Promise<ProbedHost[]> {
   return hosts;
 }
 
-export function declareHost({ host, report }: ProbedHost, inputs: Inputs): DeclaredHost {
+/** By the backend, as the engine shows a program no state. */
+async function namesInState(): Promise<ReadonlySet<string>> {
+  const stackName = pulumi.getStack();
+  const { outputs } = await pulumi.runtime.invoke("pulumi:pulumi:readStackResourceOutputs", { stackName });
+  return new Set(Object.keys(outputs).map(nameOf));
+}
+
+export function declareHost({ host, report, down }: ProbedHost, inputs: Inputs): DeclaredHost {
   const component = new pulumi.ComponentResource("pushgate:index:Host", host.name);
+  if (down !== undefined) return { host, down, component, last: keepLayers(host, down, inputs, component) };
   if (report === undefined) return { host, component, last: lost(host, { parent: component }) };
   const declare = host.state === "absent" ? removeLayers : applyLayers;
   return { host, report, component, last: declare(host, report, inputs, component) };
@@ -112,6 +139,34 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
   return made.apply((text) => text.replace(/^[\s\S]*?(?=-----BEGIN CERTIFICATE REQUEST)/, ""));
 }
 
+/** A host that is down: each of its resources stays as it is in the state, and what is not there has to wait. */
+function keepLayers(host: Host, { state }: Down, { settings, signOrigin }: Inputs, parent: pulumi.Resource) {
+  let dependsOn: pulumi.Resource[] = [];
+  for (const layer of layerNames(hostLayers(settings, host, unknown)).filter((layer) => layer !== "client-ca")) {
+    const opts = { parent, dependsOn, ignoreChanges: ["*"] };
+    if (layer === "origin-certificate")
+      dependsOn = [signOrigin({ hostname: host.hostname, hostnames: [], csr: "" }, opts)];
+    const name = `${host.name}-${layer}`;
+    if (state.has(name)) dependsOn = [kept(name, { parent, dependsOn }, layer === "secrets")];
+  }
+  return dependsOn[0]!;
+}
+
+/** The last resource of all fails for each host that is down. A preview shows it as a step, so none is clean. */
+export function rejectDown(hosts: readonly DeclaredHost[], dependsOn: pulumi.Resource[]): void {
+  for (const { host, down, component: parent } of hosts) {
+    if (down === undefined) continue;
+    if (pulumi.runtime.isDryRun()) void pulumi.log.warn(`${down.why}\n  \`up\` finishes the other hosts, then fails.`);
+    const item = { item: "ssh", kind: "unreachable", before: null, after: null };
+    void pulumi.log.debug(driftMessage({ host: host.name, layer: "host", ...item }));
+    const fails = new pulumi.ResourceHook(`${host.name} is down`, () => {
+      throw new Error(down.why);
+    });
+    const opts = { parent, dependsOn, hooks: { beforeCreate: [fails] } };
+    new pulumi.ComponentResource("pushgate:index:Down", `${host.name} is down`, {}, opts);
+  }
+}
+
 function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const layers = hostLayers(inputs.settings, host, { ...unknown, programs: inputs.programs });
   let dependsOn: pulumi.Resource[] = [];
@@ -125,11 +180,13 @@ function removeLayers(host: Host, report: HostReport, inputs: Inputs, parent: pu
  * id for every name of the host; it is called in `up` only, and only where the host still trusts another CA.
  */
 export function declareClientCa(
-  { host, report, component }: DeclaredHost,
+  { host, report, down, component }: DeclaredHost,
   { settings, programs, clientCa }: Inputs,
   { certId, resources }: { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] },
   presents: (certId: string) => Promise<unknown>,
 ): pulumi.Resource | undefined {
+  const name = `${host.name}-client-ca`;
+  if (down?.state.has(name)) return kept(name, { parent: component, dependsOn: resources }, false);
   if (report === undefined || host.state === "absent" || resources.length === 0) return undefined;
   const seen = report.layers["client-ca"]!;
   const layer = pulumi.all([clientCa, certId]).apply(async ([clientCaPem, id]) => {

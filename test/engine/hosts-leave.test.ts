@@ -1,8 +1,14 @@
-/** A host that is removed from the configuration, and a destroy, while pushgate is still on it: both are rejected. */
+/**
+ * A host that is down while the others are applied. A host that is removed from the configuration, and a destroy, while
+ * pushgate is still on it: both are rejected.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rulesOf } from "../fakes/cloudflare/zone.ts";
 import { stackFile } from "../fixtures.ts";
 import { patience, type Run } from "./engine.ts";
-import { type ProgramStack, programStack, succeeded } from "./program-stack.ts";
+import { itemsOf, type ProgramStack, programStack, succeeded } from "./program-stack.ts";
 
 let w: ProgramStack;
 const [first] = stackFile["pushgate:hosts"];
@@ -17,6 +23,7 @@ const rejected = (run: Run, reason: RegExp): void => {
   expect(run.code).not.toBe(0);
   expect(run.stdout).toMatch(reason);
 };
+const isDown = /web[23]: the host is unreachable; nothing was changed\. Start it/;
 const forgotten = /web2 would keep all of pushgate\. .* `state: absent`, .* `state: lost`/;
 
 beforeAll(async () => {
@@ -26,6 +33,59 @@ beforeAll(async () => {
   succeeded(await w.stack.up());
 }, patience);
 afterAll(() => w?.close());
+test(
+  "up with a host that is down finishes the others and Cloudflare, keeps all that the state has of it, fails and names it",
+  async () => {
+    // Each run encrypts secrets anew, and the first refresh drops the validity, which the API does not return.
+    const ofSecond = async () =>
+      (await w.stack.resources())
+        .filter(({ urn }) => /::(web2|hooks2\b)/.test(urn))
+        .map(({ urn, inputs }) =>
+          JSON.stringify({ urn, inputs }).replace(/"ciphertext":"[^"]*"|,"requestedValidity":5475/g, ""),
+        )
+        .sort();
+    const before = await ofSecond();
+    w.ssh.down(second.ssh);
+    const rule = () => rulesOf(w.api.zone, "http_request_firewall_custom")[0]!;
+    rule().enabled = false;
+    const preview = await w.stack.preview();
+    const audit = await w.stack.pushgate("audit", "--json");
+    const up = await w.stack.up("--skip-preview=false");
+    expect([preview.code, audit.code, up.code]).toEqual([0, 1, 1]);
+    expect(itemsOf(audit)).toContainEqual(expect.objectContaining({ host: "web2", kind: "unreachable" }));
+    for (const { stdout, steps } of [preview, up]) {
+      expect(stdout).toMatch(isDown);
+      const names = new Set(steps.map(({ name }) => name));
+      expect([...names]).toEqual(expect.arrayContaining(["web1-packages", "web1-client-ca", "custom rules"]));
+      expect([...names].filter((name) => /web2|hooks2/.test(name))).toEqual(["web2 is down"]);
+    }
+    expect(up.stdout).toContain("web1: applied packages, ");
+    expect(up.stdout).not.toContain("web2: applied");
+    expect(rule().enabled).toBe(true);
+    expect(await ofSecond()).toEqual(before);
+  },
+  patience,
+);
+
+test(
+  "a host that is down changes nothing anywhere if no other answers, if it is to be removed or was never applied",
+  async () => {
+    const third = { ...second, name: "web3", ssh: "root@web3.example.org", hostname: "hooks3.example.org" };
+    w.ssh.down(third.ssh);
+    for (const hosts of [[second], [first!, { ...second, state: "absent" }], [first!, third]]) {
+      declare(...hosts);
+      const up = await w.stack.up();
+      rejected(up, isDown);
+      expect(up.steps).toEqual([]);
+    }
+    declare(first!, second);
+    rmSync(join(w.folder, second.ssh));
+    expect(succeeded(await w.stack.up()).stdout).toContain("web2: applied packages, ");
+    expect((await w.stack.resources()).filter(({ urn }) => urn.endsWith(" is down"))).toEqual([]);
+  },
+  patience,
+);
+
 test(
   "a host removed from the list is an error in preview and up, which name both ways out, and nothing is deleted",
   async () => {

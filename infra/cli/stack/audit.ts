@@ -4,7 +4,7 @@
  *
  * - on a host: `layer` is the host's, `item` a path, a fact's name or "stamp", `kind` one of contents, fact, missing, mode,
  *   stamp, type, undeclared. Before a layer's first `up`, and where only its program differs, the layer is one item, whose
- *   `kind` is the step: create, update or delete;
+ *   `kind` is the step: create, update or delete. A host that is down is one item, "ssh", of the kind unreachable;
  * - at Cloudflare: `layer` is a resource of the program, such as "custom rules", `item` a rule or a property, `kind` one of
  *   missing, order, property, undeclared, or the step;
  * - "published ranges": each range that its owner, `before`, sends from and the hosts do not admit;
@@ -38,7 +38,8 @@ export const audit = command({
   // Pulumi's display, and what could not be looked at, are then on standard error.
   if (options.json) for (const item of all) console.log(printable(JSON.stringify(item)));
   const found = webhooks.failed ? failed : all.length > 0 ? drifted : 0;
-  process.exitCode = code === 0 ? found : (code ?? failed);
+  const isDown = items.some(({ kind }) => kind === "unreachable");
+  process.exitCode = isDown ? failed : code === 0 ? found : (code ?? failed);
 });
 
 async function preview(options: Options): Promise<{ code: number | null; items: Drift[] }> {
