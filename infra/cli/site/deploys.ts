@@ -13,17 +13,26 @@ import { stepLine, stepsOn } from "./progress.ts";
 
 const runShape = v.object({
   ...{ number: count, ...lastShape.entries, release: v.nullish(text), pages: v.optional(count) },
-  ...{ subject: v.optional(text), author: v.optional(text), failing: v.optional(v.object({ attempts: count })) },
+  ...{
+    subject: v.optional(text),
+    author: v.optional(text),
+    commits: v.optional(v.array(text), []),
+    failing: v.optional(v.object({ attempts: count })),
+  },
 });
 /** `output`: what its build printed. */
-type Run = v.InferOutput<typeof runShape> & { readonly host: string; readonly hook: string; readonly output?: string };
+export type Run = v.InferOutput<typeof runShape> & {
+  readonly host: string;
+  readonly hook: string;
+  readonly output?: string;
+};
 
 const folderOf = (hook: string): string => `${paths.sites}/${hook}/work/runs`;
 
 const kept = 50;
 
 /** Its answer has a line for each site: whether the builder works, and the first line of the newest runs' files. */
-function listScript(hooks: readonly string[], last: number): string {
+export function listScript(hooks: readonly string[], last = kept): string {
   const runs = (
     hook: string,
   ) => `find ${folderOf(hook)} -type f -name '[0-9]*.json' 2>/dev/null | sort -r | head -n ${last} |
@@ -34,7 +43,11 @@ function listScript(hooks: readonly string[], last: number): string {
 
 /** The newest `last` of each hook, the newest first. */
 async function runsOf(host: Target, hooks: readonly string[], last = kept): Promise<Run[]> {
-  const lines = (await runOnHost(host, listScript(hooks, last), 30)).split("\n");
+  return runsIn(host, await runOnHost(host, listScript(hooks, last), 30));
+}
+
+export function runsIn(host: Pick<Target, "name">, answer: string): Run[] {
+  const lines = answer.split("\n");
   if (lines.pop() !== "end") throw new UserError(`${host.name}: its answer is incomplete. Run the command again.`);
   return lines.flatMap((line) => {
     const [hook = "", state = "", runs] = line.split(" ");
@@ -79,11 +92,17 @@ function linesOf(run: Run, now: string): string[] {
   ];
 }
 
+export const commitShape = /^[0-9a-f]{7,64}$/;
+
 const isFailed = ({ result }: Run): boolean => result === "failed" || result === "rejected";
 
-function isNamed({ number, commit, trigger, release }: Run, word: string): boolean {
-  const isCommit = /^[0-9a-f]{7,64}$/.test(word) && commit?.startsWith(word);
-  return isCommit || [String(number), release].includes(word) || trigger.includes(`delivery ${word}`);
+/** Of the commits that came with a run, it has the first 12 digits. */
+export const brings = ({ commit, commits }: Run, word: string): boolean =>
+  commitShape.test(word) && [commit, ...commits].some((one) => one?.startsWith(word.slice(0, one.length)));
+
+function isNamed(run: Run, word: string): boolean {
+  const { number, trigger, release } = run;
+  return brings(run, word) || [String(number), release].includes(word) || trigger.includes(`delivery ${word}`);
 }
 
 const ofEach = (runs: readonly Run[]) => Map.groupBy(runs, ({ host, hook }) => `${hook} on ${host}`);

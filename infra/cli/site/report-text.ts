@@ -28,7 +28,7 @@ function hookFaults({ name, status, units }: HookReport): string[] {
   return [`${name} has been failing since ${status.failing.since}: ${status.last.reason}`, ...down];
 }
 
-function pendingText({ pending: { deliveries, requests, taken } }: HookReport): string {
+export function pendingText({ pending: { deliveries, requests, taken } }: Pick<HookReport, "pending">): string {
   const parts = [
     deliveries !== 0 && `${deliveries} ${deliveries === 1 ? "delivery" : "deliveries"}`,
     requests !== 0 && `${requests} ${requests === 1 ? "request" : "requests"}`,

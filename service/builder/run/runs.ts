@@ -8,13 +8,14 @@ import { printable } from "../../printable.ts";
 import { tried } from "../../tried.ts";
 import { beginningOf, eachName, isNumberedName, numberedName, remove, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
-import { readManifest } from "../release/releases.ts";
+import { deployed, readManifest } from "../release/releases.ts";
 import type { BuildContext } from "../source/repository.ts";
 import { type Marker, named } from "./markers.ts";
 import type { Last, Run, RunLine } from "./status.ts";
 
 const mostKept = 50;
 const mostTriggers = 100;
+const mostCommits = 100;
 const mostLine = 64 << 10; // bytes
 
 type Kept = Pick<Last, "reason" | "commit"> & { readonly number: number; readonly result: string };
@@ -39,12 +40,16 @@ function newest(places: Places): { number: number; former?: Kept | undefined; op
 const write = (places: Places, run: Kept, output = ""): void =>
   writeWhole(pathOf(places, run.number), `${JSON.stringify(run)}\n${JSON.stringify(output)}\n`, 0o600);
 
-/** Subject and author; {} where git cannot say: no run fails for that. */
-export async function aboutOf({ git }: Pick<BuildContext, "git">, commit: string) {
+/** Subject, author, and the commits since the published one; {} where git cannot say: no run fails for that. */
+export async function aboutOf({ git, places }: Pick<BuildContext, "git" | "places">, commit: string) {
   try {
     const { code, stdout } = await git(["show", "--no-patch", "--format=%s%n%an", commit]);
     const [subject, author] = stdout.split("\n").map((text) => printable(text, 200));
-    return code === 0 ? { subject, author } : {};
+    if (code !== 0) return {};
+    const since = deployed(places)?.commit;
+    const range = [commit, ...(since === undefined ? [] : [`^${since}`])];
+    const listed = await git(["rev-list", `--max-count=${mostCommits}`, "--abbrev-commit", "--abbrev=12", ...range]);
+    return { subject, author, commits: listed.stdout.split("\n").filter(Boolean) };
   } catch {
     return {};
   }

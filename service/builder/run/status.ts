@@ -42,8 +42,10 @@ export const lineOf = (places: Places, hook: string, { last }: Run, failing: Fai
 export class Run {
   readonly last: Last;
   head: string | null = null;
-  /** Of its commit. */
-  about: { readonly subject?: string | undefined; readonly author?: string | undefined } | undefined;
+  /** Of its commit, and `commits`: those that the site gets with it. */
+  about:
+    | Readonly<{ subject?: string | undefined; author?: string | undefined; commits?: readonly string[] }>
+    | undefined;
   /** What its build printed. */
   output = "";
   begins: (step: Step) => void = () => {};

@@ -75,6 +75,7 @@ const replaced = (): Record<string, string> => ({
   // The git host is a server of its own.
   "<variable>": "GH_ENTERPRISE_TOKEN",
   "<token>": git.webhooks.token,
+  "<commit>": statusOf(web1())?.deployed?.commit ?? "",
   "<release or commit>": statusOf(web1())?.releases.at(-1)?.id ?? "",
   "203.0.113.10": hosts.get("web1")?.address ?? "",
   "203.0.113.20": hosts.get("web2")?.address ?? "",
@@ -293,6 +294,14 @@ const steps: Readonly<Record<string, Steps>> = {
       },
     ],
     ["npx pushgate deploys show <id>", shows(/delivery \S+\n[\s\S]*pages as [\s\S]*Total in \d+/)],
+    [
+      "npx pushgate where <commit>",
+      async (line) => {
+        // Cloudflare's name of the site may lead nowhere here, which is exit status 1.
+        const { text } = await operator.terminal.run(here(line), usual());
+        expect(text).toMatch(/^site on web1: published: /m);
+      },
+    ],
     [
       "npx pushgate logs --follow",
       async (line) => {

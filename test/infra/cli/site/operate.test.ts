@@ -192,7 +192,7 @@ describe("command line", () => {
     const { code, stdout } = await hosts.run("--help");
     expect(code).toBe(0);
     const names = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!).filter((name) => name !== "npx");
-    const commands = "init hook secret tools status deploys logs trace build rollback audit networks adopt";
+    const commands = "init hook secret tools status deploys where logs trace build rollback audit networks adopt";
     expect(names).toEqual(commands.split(" "));
     expect(stdout).toMatch(/Exit status:\n {2}0 /);
     for (const name of names)

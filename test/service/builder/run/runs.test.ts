@@ -17,6 +17,7 @@ const linesOf = (file: string) => readFileSync(join(site.places.runs, file), "ut
 const kept = () => files().map((file) => JSON.parse(linesOf(file)[0]!));
 
 test("each push is a run with its commit, its markers, its result, and what Hugo printed", async () => {
+  const former = site.repository.push({ "README.md": "first\n" });
   const commit = site.repository.push(siteFiles(2), { message: "Add \x1b[31mthe\u202e map" });
   await site.delivered();
   site.push({ "README.md": "nothing to build\n" });
@@ -28,6 +29,12 @@ test("each push is a run with its commit, its markers, its result, and what Hugo
     { number: 2, result: "published", commit, release, pages: 5, trigger: ["delivery delivery-1"] },
     { number: 3, result: "nothing", commit: last.commit, reason: last.reason, trigger: ["delivery delivery-2"] },
     { number: 4, trigger: ["request of a writer (a member's)"] },
+  ]);
+  expect(kept().map(({ commits }) => commits)).toEqual([
+    expect.anything(),
+    [commit, former].map((one) => one.slice(0, 12)),
+    [last.commit!.slice(0, 12)],
+    [last.commit!.slice(0, 12)],
   ]);
   expect(kept()[1]).toMatchObject({ subject: "Add ?[31mthe? map", author: expect.stringMatching(/./) });
   expect(JSON.parse(linesOf(files()[1]!)[1]!)).toMatch(/^hugo v0\.[\s\S]*Total in /m);
