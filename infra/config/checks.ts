@@ -28,6 +28,7 @@ export const crossFaults = (config: Parts, isReal: boolean): Fault[] => [
       config.edge.botFightMode !== undefined && config.edge.plan !== "free",
   }),
   ...ownNameFaults(config),
+  ...notifyFaults(config),
   ...siteFaults(config.hooks),
   ...servingFaults(config),
 ];
@@ -117,13 +118,23 @@ function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
   ];
 }
 
+/** What follows the URL is a secret, or a message's own id. */
+function notifyFaults({ hooks }: Pick<Parts, "hooks">): Fault[] {
+  return hooks.flatMap(({ at, site: { notify } = {} }) =>
+    faultsOf(`${at}.site.notify.url`, {
+      "has no slash at its end. Cut it after the last slash that is no secret.":
+        notify !== undefined && !/^(ntfy|standard)$/.test(notify.format) && !/^[^?]*\/$/.test(notify.url),
+    }),
+  );
+}
+
 /** At these names pushgate takes deliveries and visits of a site, and nothing else. */
 function ownNameFaults({ hosts, hooks }: Pick<Parts, "hosts" | "hooks">): Fault[] {
   const own = [...hosts, ...hooks.flatMap(({ site }) => site ?? [])].map(({ hostname }) => hostname);
   return hooks.flatMap(({ at, repository, site: { notify } = {} }) =>
     Object.entries({
       [`${at}.repository`]: repositoryOf(repository).host,
-      ...(notify !== undefined && { [`${at}.site.notify`]: new URL(notify).hostname }),
+      ...(notify && { [`${at}.site.notify.url`]: new URL(notify.url).hostname }),
     }).flatMap(([key, name]) =>
       faultsOf(key, {
         [`is at ${name}, where pushgate itself answers. Use another hostname for one of them.`]: own.includes(name),

@@ -38,7 +38,7 @@ export const isReported = ({ setsStatus, site: { notify } }: SiteHook): boolean 
 
 export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHook): number[] {
   const { ssh, port } = repositoryOf(repository);
-  const notified = notify === undefined ? [] : [Number(new URL(notify).port || 443)];
+  const notified = notify === undefined ? [] : [Number(new URL(notify.url).port || 443)];
   return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified];
 }
 

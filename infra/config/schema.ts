@@ -123,7 +123,10 @@ export const hookSecrets = object({
     ),
   ),
   notify: v.exactOptional(
-    described(v.string(), "Key of Standard Webhooks that signs what `site.notify` gets: `whsec_` and base64."),
+    described(
+      v.string(),
+      "For `site.notify`: the rest of the URL of a webhook of Slack, Discord or Mattermost; the token of Matrix or ntfy; the key of Standard Webhooks, `whsec_` and base64.",
+    ),
   ),
 });
 

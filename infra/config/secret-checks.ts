@@ -19,7 +19,7 @@ function writtenHook(hook: unknown) {
     // undefined where the repository has a fault of its own.
     needsDeployKey: site === undefined ? false : isFit ? repositoryOf(repository).ssh : undefined,
     hasSite: site !== undefined,
-    url: (Object(site) as Record<string, unknown>).notify,
+    notified: (Object(site) as Record<string, unknown>).notify,
   };
 }
 
@@ -78,7 +78,9 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
 }
 
 function reportFaults(key: string, hook: ReturnType<typeof writtenHook>, status: unknown, notify: unknown): Fault[] {
-  const { gitHost, hasSite, url } = hook;
+  const { gitHost, hasSite, notified } = hook;
+  const { format }: Record<string, unknown> = Object(notified);
+  const run = format === "standard" ? newSecret(`${key}.notify`, "all") : store(`${key}.notify`);
   return [
     ...faultsOf(`${key}.status`, {
       "is set, but the hook has no site, so that no build has a result. Remove it.": status !== undefined && !hasSite,
@@ -86,11 +88,12 @@ function reportFaults(key: string, hook: ReturnType<typeof writtenHook>, status:
         status !== undefined && hasSite && gitHost !== undefined && apis[gitHost.name]?.status === undefined,
     }),
     ...faultsOf(`${key}.notify`, {
-      [`is missing, and site.notify is set. Run: ${newSecret(`${key}.notify`, "all")}`]:
-        notify === undefined && typeof url === "string",
-      "is set, but the hook has no site.notify. Remove it, or set the URL.": notify !== undefined && url === undefined,
+      [`is missing, and site.notify is set. Run: ${run}`]: notify === undefined && notified !== undefined,
+      "is set, but the hook has no site.notify. Remove it, or set site.notify.":
+        notify !== undefined && notified === undefined,
+      [`is not one word. Run: ${run}`]: typeof notify === "string" && !/^[!-~]+$/.test(notify.trim()),
     }),
-    ...(typeof url === "string" ? keyFaults(`${key}.notify`, notify, "all") : []),
+    ...(format === "standard" ? keyFaults(`${key}.notify`, notify, "all") : []),
   ];
 }
 

@@ -1,6 +1,7 @@
 /** The website of a hook: `hooks[].site`. Strict as schema.ts, which has the rest of the configuration. */
 import * as v from "valibot";
 import { amount } from "../../service/limits.ts";
+import { formatNames } from "../../service/reporter/formats.ts";
 import {
   absolutePath,
   boolean,
@@ -111,11 +112,11 @@ const registry = (usual: string, description: string) =>
     usual,
   );
 
-const isMirror = (url: string): boolean => /^[^?&=]*$/.test(url) && isNotifyUrl(url);
+const isMirror = (url: string): boolean => /^[^?&=%]*$/.test(url) && isNotifyUrl(url);
 
 /** Without user and password, as rendered files are public, and without an address, which no certificate names. */
 const isNotifyUrl = (url: string): boolean => {
-  const [, name = ""] = /^https:\/\/([a-z0-9.-]+)(?::\d{1,5})?\/[A-Za-z0-9._~/?&=+,@-]*$/.exec(url) ?? [];
+  const [, name = ""] = /^https:\/\/([a-z0-9.-]+)(?::\d{1,5})?\/[A-Za-z0-9._~/?&=+,@%-]*$/.exec(url) ?? [];
   return dnsPattern.test(name) && URL.canParse(url);
 };
 
@@ -206,10 +207,16 @@ export const site = object({
     "Minutes between two fetches that no push triggered, and between two attempts of a site that keeps failing.",
   ),
   notify: v.exactOptional(
-    checked(
-      isNotifyUrl,
-      "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/builds",
-      "URL that gets a signed POST when builds begin to fail, and when they succeed again.",
+    described(
+      object({
+        url: checked(
+          isNotifyUrl,
+          "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/",
+          "Where it is sent. Of a webhook of Slack, Discord or Mattermost the part that is no secret, up to a slash; of Matrix up to `/send/m.room.message/`; of ntfy with the topic.",
+        ),
+        format: oneOf(formatNames, "What the URL takes; `standard` is JSON, signed as Standard Webhooks."),
+      }),
+      "A report of builds that begin to fail, and that succeed again.",
     ),
   ),
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),

@@ -1,9 +1,8 @@
-/** The two recipients of reports: the git host's API, and the URL of `site.notify`. */
-import { createHash } from "node:crypto";
+/** The two recipients of reports: the git host's API, and what `site.notify` names. */
 import { statusRequest } from "../git-hosts/api/api.ts";
 import { apis } from "../git-hosts/api/index.ts";
 import { repositoryOf } from "../git-hosts/repository.ts";
-import { standardSignature } from "../git-hosts/standard-signature.ts";
+import { formats } from "./formats.ts";
 import type { Channel, Channels } from "./send.ts";
 import type { Reporter } from "./settings.ts";
 
@@ -13,6 +12,7 @@ export const channelsOf = ({ settings: { hook, site, status, notify }, secrets }
 });
 
 type Status = NonNullable<Reporter["settings"]["status"]>;
+type Notify = NonNullable<Reporter["settings"]["notify"]>;
 
 function statusChannel({ gitHost, repository, context }: Status, token: string, url: string | undefined): Channel {
   const at = repositoryOf(repository);
@@ -27,16 +27,10 @@ function statusChannel({ gitHost, repository, context }: Status, token: string, 
   };
 }
 
-/** Signed as Standard Webhooks: the recipient finds a replay by the time, and a report that came twice by its id. */
-function notifyChannel(url: string, key: string, of: { hook: string; site: string | null }): Channel {
+function notifyChannel({ url, format }: Notify, secret: string, of: { hook: string; site: string | null }): Channel {
   return {
     host: new URL(url).host,
-    secret: key,
-    postOf({ commit, state, reason, at }) {
-      const turn = state === "success" ? "succeeding" : "failing";
-      const body = JSON.stringify({ ...of, state: turn, commit, reason, time: at });
-      const id = `msg_${createHash("sha256").update(body).digest("hex").slice(0, 32)}`;
-      return { url, headers: standardSignature.sign(key, id, body), body };
-    },
+    secret,
+    postOf: ({ commit, state, reason, at }) => formats[format](url, secret, { ...of, commit, state, reason, at }),
   };
 }

@@ -5,6 +5,7 @@ import { loadedAs } from "../credentials.ts";
 import { gitHostNames } from "../git-hosts/index.ts";
 import { type Environment, environment, readCredential, readShape, withFaults } from "../settings.ts";
 import { absolute, hookName, text } from "../shapes.ts";
+import { formatNames } from "./formats.ts";
 
 const url = v.pipe(v.string(), v.regex(/^https:\/\/[!-~]+$/));
 
@@ -15,7 +16,7 @@ export const reporterShape = v.object({
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
   status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
-  notify: v.exactOptional(url),
+  notify: v.exactOptional(v.object({ url, format: v.picklist(formatNames) })),
 });
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;

@@ -38,7 +38,7 @@ test("up moves a site into a folder of its repository, without the units of a co
     ".gitmodules": '[submodule "plain"]\n\tpath = web/themes/plain\n\turl = ../plain.git\n',
   });
   rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
-  rebuild.configure("docs", { notify: "https://git.example.net/hooks/builds" });
+  rebuild.configure("docs", { notify: { url: "https://git.example.net/hooks/builds", format: "standard" } });
   const { token, key } = rebuild.git.status;
   await rebuild.world.stack.setSecrets({ "pushgate:secrets": { docs: { status: token, notify: key } } });
   // Hugo lists the pages where this file is not there, as for a first release.

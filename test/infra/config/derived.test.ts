@@ -161,7 +161,7 @@ describe("results of builds", () => {
   ])("leave the host %s, on these ports: %s", (_, ports, repository, notify) => {
     const hook = {
       ...{ ...site, ...(repository && { repository, setsStatus: true as const }) },
-      site: { ...site.site, ...(notify && { notify }) },
+      site: { ...site.site, ...(notify && { notify: { url: notify, format: "standard" as const } }) },
     };
     expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
   });

@@ -248,11 +248,12 @@ test.each<[says: string, Overrides, ...more: string[]]>([
 
 const two = (change: object) =>
   hosts({ ...host, address6: "2001:db8::1" }, { ...second, address6: "2001:db8::2", ...change });
+const to = (url: string) => ({ url, format: "standard" });
 const notifyKey = `whsec_${"A".repeat(43)}=`;
 const notified = { ...secrets.site, current: x(32), notify: notifyKey };
 const ofTwo = (change: object, first: object = {}) => ({
   ...hooks(
-    { ...hook, site: { ...site, hostname: "www.example.org", notify: "https://chat.example.org/x", ...first } },
+    { ...hook, site: { ...site, hostname: "www.example.org", notify: to("https://chat.example.org/x"), ...first } },
     {
       ...hook,
       name: "docs",
@@ -297,8 +298,17 @@ test.each<[key: string, other: string, Overrides]>([
     { ...selfHosted({ name: "github" }), "pushgate:secrets": { github: secrets.site } },
   ],
   ["hooks[0].repository", "pushgate itself answers", selfHosted({ repository: "https://hooks.example.org/x.git" })],
-  ["hooks[0].site.notify", "pushgate itself answers", ofTwo({}, { notify: "https://hooks.example.org/webhook/docs" })],
-  ["hooks[0].site.notify", "pushgate itself answers", ofTwo({}, { notify: "https://www.example.org/x" })],
+  [
+    "hooks[0].site.notify.url",
+    "pushgate itself answers",
+    ofTwo({}, { notify: to("https://hooks.example.org/webhook/docs") }),
+  ],
+  [
+    "hooks[0].site.notify.url",
+    "no slash at its end",
+    ofTwo({}, { notify: { ...to("https://a.example.org/x"), format: "slack" } }),
+  ],
+  ["hooks[0].site.notify.url", "pushgate itself answers", ofTwo({}, { notify: to("https://www.example.org/x") })],
   ["hooks[1].site.hostname", "hosts[0].hostname", ofTwo({ hostname: host.hostname })],
   ["hooks[1].site.hostname", "hooks[0].site.hostname", ofTwo({ hostname: "www.example.org" })],
   ["hooks[1].site.webRoot", "hooks[0].site.webRoot", ofTwo({ webRoot: "/var/www/site" })],
@@ -358,7 +368,7 @@ test("each hook has its secrets, newest first, and its other credentials beside 
   const readOverSsh = {
     ...hook,
     repository: "git@github.com:example/site.git",
-    site: { ...site, knownHosts: ["github.com ssh-ed25519 AAAA"], notify: "https://chat.example.org/builds" },
+    site: { ...site, knownHosts: ["github.com ssh-ed25519 AAAA"], notify: to("https://chat.example.org/builds") },
   };
   const given = { site: { ...secrets.site, ...credentials }, docs: secrets.docs };
   const { settings, secrets: found } = parsed({

@@ -259,7 +259,8 @@ describe("host keys", () => {
 
 describe("reports", () => {
   const key = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
-  const notify = "https://chat.example.org/hooks/builds";
+  const notify = { url: "https://chat.example.org/hooks/", format: "standard" };
+  const slack = { ...notify, format: "slack" };
   const given = (more: object, change: object = {}) =>
     faultsOf(withSite(change), { site: { ...secrets.site, ...more } });
   const run =
@@ -267,8 +268,10 @@ describe("reports", () => {
 
   test.each<[says: string, object, object]>([
     [`is missing, and site.notify is set. ${run}`, {}, { notify }],
-    ["is set, but the hook has no site.notify. Remove it, or set the URL.", { notify: "x".repeat(40) }, {}],
+    ["is set, but the hook has no site.notify. Remove it, or set site.notify.", { notify: "x".repeat(40) }, {}],
     [`is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. ${run}`, { notify: "x" }, { notify }],
+    [`is missing, and site.notify is set. ${run.replace(/ ".*/, "")}`, {}, { notify: slack }],
+    [`is not one word. ${run.replace(/ ".*/, "")}`, { notify: "two words" }, { notify: slack }],
   ])("secrets.site.notify %s", (says, more, change) => {
     expect(given(more, change)).toEqual([`secrets.site.notify ${says}`]);
   });
@@ -276,7 +279,8 @@ describe("reports", () => {
   test("there is no fault for a token, or a URL with its key", () => {
     expect(given({ status: "t".repeat(20) })).toEqual([]);
     expect(given({ notify: key }, { notify })).toEqual([]);
-    expect(given({ notify: key }, { notify: "https://chat.example.org:8443/?a=b" })).toEqual([]);
+    expect(given({ notify: key }, { notify: { ...notify, url: "https://chat.example.org:8443/?a=b" } })).toEqual([]);
+    expect(given({ notify: "T0/B0/x" }, { notify: slack })).toEqual([]);
   });
 
   test.each([
@@ -290,7 +294,7 @@ describe("reports", () => {
     "https://a.example.org/$(id)",
     "javascript:https://a.example.org/x",
   ])("%s is no URL for site.notify", (url) => {
-    expect(given({ notify: key }, { notify: url })).toEqual(begins("hooks[0].site.notify is "));
+    expect(given({ notify: key }, { notify: { ...notify, url } })).toEqual(begins("hooks[0].site.notify.url is "));
   });
 });
 

@@ -176,7 +176,10 @@ describe("settings", () => {
     ["https://chat.example.org/hooks/builds", undefined, ["notify"]],
     ["https://chat.example.org/hooks/builds", true, ["status", "notify"]],
   ])("of a reporter name its recipients: notify %s, status %s", (notify, setsStatus, names) => {
-    const settings = changed({ notify } as object, { setsStatus } as object);
+    const settings = changed(
+      { notify: notify && { url: notify, format: "standard" } } as object,
+      { setsStatus } as object,
+    );
     const files = filesOf(settings);
     const found = Object.keys(JSON.parse(endingIn("reporter/docs.json", files)));
     expect(found.filter((key) => /status|notify/.test(key))).toEqual(names);

@@ -49,7 +49,13 @@ const emptied = () => {
 function channels(gitHost: "gitea" | "github-enterprise" = "gitea"): Required<Channels> {
   const { origin, api } = running;
   const status = { gitHost, repository: `${origin}/example/site.git`, context: "pushgate/web1/site" };
-  const settings = { hook: "site", folder, site, notify: `${origin}/hooks/builds`, status };
+  const settings = {
+    hook: "site",
+    folder,
+    site,
+    notify: { url: `${origin}/hooks/builds`, format: "standard" as const },
+    status,
+  };
   return channelsOf({ settings, secrets: { status: api.token, notify: api.key } }) as Required<Channels>;
 }
 
@@ -243,7 +249,7 @@ test("a report to a recipient that is no longer configured is removed, and the o
 
 describe("a recipient", () => {
   const status = { gitHost: "gitea", repository: "https://git.example.net/a/b.git", context: "x" } as const;
-  const notify = "https://example.net:8443/hook";
+  const notify = { url: "https://example.net:8443/hook", format: "standard" as const };
   const [token, key] = ["0123456789abcdefghij", `whsec_${Buffer.alloc(32, 7).toString("base64")}`];
 
   test("exists where it is configured and has its secret", () => {

@@ -8,7 +8,8 @@ import { folder as home, onFolder } from "../own-folder.ts";
 onFolder();
 
 const status = { gitHost: "github", repository: "https://github.com/example/site.git", context: "pushgate" };
-const notify = "https://example.org/";
+const to = (url: string) => ({ url, format: "standard" });
+const notify = to("https://example.org/");
 
 /** The credentials; `{}`: those of the settings are missing. */
 function read(settings: object, credentials: Readonly<Record<string, string>> = {}) {
@@ -26,13 +27,13 @@ test("the reporter reads a credential for each of its two posts, without the lin
 });
 
 test("the reporter reports all faults of its settings at once", () => {
-  expect(() => read({ folder: "here", notify: "http://example.org/", status: {} })).toThrow(
-    /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify: .*\. Run npx pulumi up, which writes it anew\./,
+  expect(() => read({ folder: "here", notify: to("http://example.org/"), status: {} })).toThrow(
+    /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify.url: .*\. Run npx pulumi up, which writes it anew\./,
   );
 });
 
 test.each(["see https://example.org/", "https://example.org/ and more"])("%j is no URL", (url) => {
-  expect(() => read({ notify: url }, { notify: "key" })).toThrow(/notify: /);
+  expect(() => read({ notify: to(url) }, { notify: "key" })).toThrow(/notify.url: /);
 });
 
 test("a credential is there, and one word of ASCII, as it becomes part of a header", () => {
