@@ -24,7 +24,7 @@ export const byHand: readonly ByHand[] = [
     // A link at the temporary name.
     ['{ rm -rf -- "$temp" && (umask', "{ (umask"],
     // The parser's check, the facts, a failed step's way back.
-    ['sh -ec "$4" check', 'true "$4" check'],
+    ['sh -ec "$script$nl$4" check', 'true "$4" check'],
     ['[ "$out" = "$3" ] && ', ""],
     ["  files_changed=1\n  walk rename", "  walk rename"],
     ["    facts_hold || fail", "    facts_hold || : fail"],
