@@ -75,12 +75,15 @@ modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }
 # Whether a service's unit noted as $1 what the shell text $2 prints now (kit.ts).
 noted() { [ "$(eval "$2")" = "$(cat "$starts/$1" 2>/dev/null)" ]; }
 
+# The files of process $1 that were replaced, such as its program or a library.
+replaced_under() { sed -n 's/.* \(\/usr\/.*\) (deleted)$/\1/p' "/proc/$1/maps" 2>/dev/null | sort -u | paste -sd ' ' -; }
+
 # Fact: "yes" if service $1 noted at its start what $2 prints, systemd has read its unit's files, and no file that it runs
-# from was replaced, such as its program or a library.
+# from was replaced.
 runs_installed() {
   shown=$(systemctl show -p MainPID -p NeedDaemonReload "$1")
   pid=${shown#MainPID=}
-  replaced=$(sed -n 's/.* \(\/usr\/.*\) (deleted)$/\1/p' "/proc/${pid%%[!0-9]*}/maps" 2>/dev/null | sort -u | paste -sd ' ' -)
+  replaced=$(replaced_under "${pid%%[!0-9]*}")
   case $shown in *=no) ;; *) echo no && return ;; esac
   noted "$1" "$2" || { echo no && return; }
   echo "${replaced:+replaced since its start: }${replaced:-yes}"

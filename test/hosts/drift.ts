@@ -106,6 +106,8 @@ systemctl --quiet disable --now ${socket}`,
 ];
 
 export const ofSites: readonly Mutation[] = [
+  // The receiver, whose layer is in sync, runs with it.
+  ["packages", version("nodejs", "1.0"), "downgraded: nodejs"],
   ["egress", `nft delete table inet pushgate_egress`, not("table inet pushgate_egress", "as declared", "absent")],
   ["egress", `rm ${stamp("egress")}`, "no stamp: the last apply did not finish"],
   ["egress", "gpasswd -a guest pushgate-build-site", "\n- guest is in the group pushgate-build-site\n"],
@@ -256,7 +258,6 @@ const kernel: readonly Mutation[] = [
   ],
   ["receiver", replaced("/usr/bin/node"), installed(receiver, "replaced since its start: /usr/bin/node")],
   ["proxy", replaced("/usr/sbin/nginx"), installed(nginx, "replaced since its start: /usr/sbin/nginx")],
-  ["packages", version("nodejs", "1.0"), "downgraded: nodejs"],
   ["secrets", `rm ${paths.state}/salt`, 'salt: declared is "600 root:root"'],
   ["tools", `rm -r ${paths.tools}/sass-1.89.2`, 'declared is "as installed", the host reports "missing"'],
   ["builder", `mkdir ${paths.tools}/hugo-0.1.0`, not(`what is in ${paths.tools} for no site`, "none", "hugo-0.1.0")],

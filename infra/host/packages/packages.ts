@@ -4,7 +4,7 @@ import { sitesOf } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import * as generator from "../builder/hugo.ts";
 import { layerOf } from "../kit.ts";
-import { paths } from "../paths.ts";
+import { paths, units } from "../paths.ts";
 import { toolIds } from "../tools/tools.ts";
 
 export function packagesOf(settings: Settings): string[] {
@@ -25,6 +25,7 @@ export function packagesLayer(settings: Settings) {
     values: {
       ...{ packages, new_nginx: `${paths.state}/nginx-is-new`, versions: `${paths.state}/versions` },
       folders: [paths.etc, paths.lib, paths.state],
+      services: [units.receiver, units.nginx],
     },
     facts: [
       { name: `packages ${packages.join(", ")}`, read: "state", want: "installed" },

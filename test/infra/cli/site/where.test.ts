@@ -32,7 +32,10 @@ beforeEach(() => {
   hosts.configure([hostOf("web1"), hostOf("web2")], [served]);
   answer({ etag: mark, "cf-cache-status": "DYNAMIC" });
 });
-afterEach(() => void vi.mocked(exchange).mockReset());
+afterEach(() => {
+  vi.mocked(exchange).mockReset();
+  vi.unstubAllEnvs();
+});
 
 const next = { failing: { since: "", attempts: 2, next: "2026-11-28T11:00:00Z" } };
 const deployed = (release: string) => status({ deployed: { release, commit: "c".repeat(40), at: "", warnings: [] } });
@@ -86,6 +89,7 @@ test("another page is compared, and one that does not answer is not seen", async
 });
 
 test("a commit that no run has waits behind a build, or was not delivered, which trace explains", async () => {
+  vi.stubEnv("GITHUB_TOKEN", "");
   hosts.log("web1", undefined, { delivery: "d", hook: "site", status: 200, reason: "push to other" });
   const missing = await hosts.run("where", commit, "--host", "web1");
   expect(missing).toMatchObject(ends(1, /^site on web1: not delivered: .* 200 push to other\ntrace: .*GITHUB_TOKEN/s));

@@ -55,7 +55,10 @@ beforeAll(async () => {
   });
   setDefaultCACertificates([...getCACertificates(), running.ca]);
 });
-afterAll(() => running.close());
+afterAll(() => {
+  vi.unstubAllEnvs();
+  return running.close();
+});
 beforeEach(() => {
   origins.clear();
 });
