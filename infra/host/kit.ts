@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import type { Probed } from "../apply/manifest.ts";
-import { call, plain, scriptBeside, textBeside, type Value, variables } from "../apply/shell.ts";
+import { call, plain, textBeside, type Value, variables } from "../apply/shell.ts";
 import { type SiteHook, sourceSets } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
@@ -82,8 +82,8 @@ export const tmpfilesOf = (folders: readonly Folder[]): string =>
 
 export function layerScript(base: string, layer: string, values: Values = {}, shared: readonly string[] = []) {
   const { units, stamps, state, starts } = paths;
-  const common = ["common.sh", ...shared].map((name) => scriptBeside(import.meta.url, name));
-  const functions = [...common, scriptBeside(base, "layer.sh")].join("\n");
+  const common = ["common.sh", ...shared].map((name) => textBeside(import.meta.url, name));
+  const functions = [...common, textBeside(base, "layer.sh")].join("\n");
   return { script: `${variables({ layer, units, stamps, state, starts, ...values })}\n${functions}`, functions };
 }
 
