@@ -11,10 +11,10 @@ export async function killEngine({ folder }: Workspace): Promise<boolean> {
 
 /** Removes the engine's lock, and its checksum of the state where the kill left it empty. */
 export async function unlock(stack: Workspace): Promise<void> {
-  const { code, stderr } = await stack.pulumi("cancel", "--yes", "--stack", "test");
-  if (code !== 0) throw new Error(`pulumi cancel: ${stderr}`);
   const checksum = join(stack.folder, "state/.pulumi/stacks/pushgate/test.json.attrs");
   if (statSync(checksum, { throwIfNoEntry: false })?.size === 0) rmSync(checksum);
+  const { code, stderr } = await stack.pulumi("cancel", "--yes", "--stack", "test");
+  if (code !== 0) throw new Error(`pulumi cancel: ${stderr}`);
 }
 
 /** What the engine prints while another `up` of the stack runs, or after it was killed. */

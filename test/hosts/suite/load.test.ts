@@ -44,20 +44,18 @@ function rebuild(): void {
   writeFileSync(file, stringify({ ...yaml, main: join(program, "infra/index.ts") }));
 }
 
-/** Makes `source` the only allowed source of the hook "docs". */
+/** Adds `source` alone to the ranges that GitHub publishes, in the copy of the program. */
 function admit(source: string): void {
-  const { config } = parse(readFileSync(world.stack.stackFile, "utf8")) as { config: Record<string, unknown> };
-  const hooks = config["pushgate:hooks"] as Record<string, unknown>[];
-  world.stack.configure({
-    "pushgate:hooks": hooks.map((hook) => (hook.name === "docs" ? { ...hook, sources: [`${source}/32`] } : hook)),
-  });
+  const text = readFileSync(join(repository, "infra/networks.ts"), "utf8");
+  const added = text.replace(/githubHooks: \{[^`]*`\n/, (begin) => `${begin}      ${source}/32\n`);
+  writeFileSync(join(program, "infra/networks.ts"), added);
 }
 
-/** Delivers a push to "docs" as Cloudflare forwards it, but without its rules, so that the host alone decides. */
+/** Delivers a push to "site" as Cloudflare forwards it, but without its rules, so that the host alone decides. */
 async function pushed(source: string): Promise<Pick<Answer, "status" | "servedBy">> {
   const sent = delivery({
-    hook: "docs",
-    secret: secrets.docs.current,
+    hook: "site",
+    secret: secrets.site.current,
     source,
     host: hostnameOf(host),
     headers: { "cf-connecting-ip": source },
@@ -101,8 +99,7 @@ const others = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status !== 202).map(({ status, servedBy, error }) => ({ status, servedBy, error }));
 
 test("the receiver accepts all of 2,000 deliveries while up changes a range, the program and nginx's configuration", async () => {
-  expect(await pushed(first)).toEqual(accepted);
-  expect(await pushed(second)).toEqual(rejected);
+  expect([await pushed(first), await pushed(second)]).toEqual([rejected, rejected]);
   const before = { program: await installed(), sockets: await listening(), spool: (await world.spooled(host)).length };
 
   rebuild();
