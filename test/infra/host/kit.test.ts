@@ -35,7 +35,7 @@ test("a layer's script has its values and its own text at the end", () => {
     expect(script.split("\n")).toContain(line);
   expect(script).toMatch(/\nown\n$/);
   expect(script.endsWith(`\n${functions}`)).toBe(true);
-  expect(functions).not.toContain("it'");
+  expect(functions).not.toContain("one='it");
 });
 
 test("a layer owns its files and the drop-ins of its units, and its steps are functions of its script", () => {
