@@ -1,7 +1,7 @@
 /** Files that an apply sends from the operator's computer, so that no state holds their contents. */
-import { createHash } from "node:crypto";
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { sha256 } from "./manifest.ts";
 
 /** `file`: relative to infra/, as it is part of an input that must be equal on every computer. `sha256`: hex. */
 export type Sent = { readonly file: string; readonly sha256: string; readonly bytes: number };
@@ -11,8 +11,8 @@ const known = new Map<string, Sent>();
 
 /** Writes it under a name of its own. Each host gets the same files. */
 export function sentFile(name: string, extension: string, contents: string | Uint8Array): Sent {
-  const sha256 = createHash("sha256").update(contents).digest("hex");
-  const file = `${name}-${sha256.slice(0, 16)}.${extension}`;
+  const hash = sha256(contents);
+  const file = `${name}-${hash.slice(0, 16)}.${extension}`;
   const written = known.get(file);
   if (written !== undefined) return written;
   mkdirSync(folder, { recursive: true });
@@ -20,7 +20,7 @@ export function sentFile(name: string, extension: string, contents: string | Uin
   const scratch = `${folder}.${file}.${process.pid}`;
   writeFileSync(scratch, contents);
   renameSync(scratch, `${folder}${file}`);
-  const sent = { file: `../dist/${file}`, sha256, bytes: Buffer.byteLength(contents) };
+  const sent = { file: `../dist/${file}`, sha256: hash, bytes: Buffer.byteLength(contents) };
   known.set(file, sent);
   return sent;
 }

@@ -42,7 +42,7 @@ export function probeScript(layers: readonly Probed[], state: string = stateFold
   ].join("\n");
 }
 
-export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+export const sha256 = (data: string | Uint8Array): string => createHash("sha256").update(data).digest("hex");
 
 export const plainMode = (mode: string): string => mode.replace(/^0+(?=.)/, "");
 

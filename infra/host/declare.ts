@@ -89,6 +89,10 @@ export function declareHost({ host, report, down }: ProbedHost, inputs: Inputs):
   return { host, report, component, last: declare(host, report, inputs, component) };
 }
 
+/** Without the one that `declareClientCa` declares. */
+const beforeCloudflare = (layers: ReturnType<typeof hostLayers>): LayerName[] =>
+  layerNames(layers).filter((name) => name !== "client-ca");
+
 /** In the order of `hostLayers`. The builder's layers leave in reverse order once no hook has a site any more. */
 function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
   const { settings, programs, secrets, clientCa, signOrigin } = inputs;
@@ -119,8 +123,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
     return apply(host, layer, seen, opts, bundles);
   }
 
-  // `declareClientCa` applies its layer.
-  const names = layerNames(layers).filter((name) => name !== "client-ca");
+  const names = beforeCloudflare(layers);
   const leave = names.filter((name) => layers[name].present === false && !neverCame(report.layers[name]!)).reverse();
   let last: Applied[] = [];
   for (const name of [...names.filter((name) => layers[name].present !== false), ...leave]) last = [step(name, last)];
@@ -142,7 +145,7 @@ function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<
 /** A host that is down: each of its resources stays as it is in the state, and what is not there has to wait. */
 function keepLayers(host: Host, { state }: Down, { settings, signOrigin }: Inputs, parent: pulumi.Resource) {
   let dependsOn: pulumi.Resource[] = [];
-  for (const layer of layerNames(hostLayers(settings, host, unknown)).filter((layer) => layer !== "client-ca")) {
+  for (const layer of beforeCloudflare(hostLayers(settings, host, unknown))) {
     const opts = { parent, dependsOn, ignoreChanges: ["*"] };
     if (layer === "origin-certificate")
       dependsOn = [signOrigin({ hostname: host.hostname, hostnames: [], csr: "" }, opts)];

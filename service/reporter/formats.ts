@@ -26,7 +26,7 @@ const textOf = (event: Event): string =>
 const unmentioned = (text: string): string => text.replace(/[@<]/g, "$&\u200b");
 const unmarked = (text: string): string => text.replace(/[\\`*_{}[\]()#+\-.!|~<>:]/g, "\\$&");
 
-const idOf = (event: Event): string => createHash("sha256").update(JSON.stringify(event)).digest("hex").slice(0, 32);
+const idOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 32);
 const json = (url: string, body: object, more: Partial<Outgoing> = {}): Outgoing => ({
   ...{ url, headers: {}, body: JSON.stringify(body), ...more },
 });
@@ -48,7 +48,7 @@ export const formats: Readonly<Record<Format, (url: string, secret: string, even
   // https://spec.matrix.org/v1.11/client-server-api: a repeated transaction is one message.
   matrix: (url, secret, event) =>
     json(
-      url + idOf(event),
+      url + idOf(JSON.stringify(event)),
       { msgtype: "m.notice", body: unmentioned(textOf(event)), "m.mentions": {} },
       { method: "PUT", headers: bearer(secret) },
     ),
@@ -68,7 +68,6 @@ export const formats: Readonly<Record<Format, (url: string, secret: string, even
   standard: (url, secret, { hook, site, state, commit, reason, at }) => {
     const turn = state === "success" ? "succeeding" : "failing";
     const body = JSON.stringify({ hook, site, state: turn, commit, reason, time: at });
-    const id = `msg_${createHash("sha256").update(body).digest("hex").slice(0, 32)}`;
-    return { url, headers: standardSignature.sign(secret, id, body), body };
+    return { url, headers: standardSignature.sign(secret, `msg_${idOf(body)}`, body), body };
   },
 };

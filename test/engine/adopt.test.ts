@@ -4,7 +4,7 @@
  * delivery is rejected meanwhile.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Api, apiToken } from "../fakes/cloudflare/api.ts";
+import { type Api, apiToken, isWrite } from "../fakes/cloudflare/api.ts";
 import { clientOf } from "../fakes/cloudflare/client.ts";
 import { permissions } from "../fakes/cloudflare/permissions.ts";
 import type { Ruleset } from "../fakes/cloudflare/zone.ts";
@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => all?.close());
 
 const textOf = ({ stdout, stderr }: Run): string => stdout + stderr;
-const written = () => api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
+const written = () => api.requests.filter(isWrite);
 const zonesOwn = () =>
   api.zone.rulesets.map(({ phase, rules }) => [
     phase,

@@ -9,10 +9,15 @@ export async function killEngine({ folder }: Workspace): Promise<boolean> {
   return (await run("pkill", ["-KILL", "-f", `/pulumi up .*${folder}/`], { check: false })).code === 0;
 }
 
-/** Removes the engine's lock, and its checksum of the state where the kill left it empty. */
-export async function unlock(stack: Workspace): Promise<void> {
-  const checksum = join(stack.folder, "state/.pulumi/stacks/pushgate/test.json.attrs");
+/** The engine's of the state, which a kill may leave empty: the engine then reads neither state nor lock. */
+export function removeEmptyChecksum({ folder }: Workspace): void {
+  const checksum = join(folder, "state/.pulumi/stacks/pushgate/test.json.attrs");
   if (statSync(checksum, { throwIfNoEntry: false })?.size === 0) rmSync(checksum);
+}
+
+/** Removes the engine's lock. */
+export async function unlock(stack: Workspace): Promise<void> {
+  removeEmptyChecksum(stack);
   const { code, stderr } = await stack.pulumi("cancel", "--yes", "--stack", "test");
   if (code !== 0) throw new Error(`pulumi cancel: ${stderr}`);
 }

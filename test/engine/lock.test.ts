@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Seen } from "../fakes/cloudflare/api.ts";
+import { isWrite, type Seen } from "../fakes/cloudflare/api.ts";
 import { type Rule, rulesOf } from "../fakes/cloudflare/zone.ts";
 import { patience } from "./engine.ts";
 import { custom, origin } from "./foreign-rules.ts";
@@ -13,7 +13,7 @@ import { hostsThatAre, type ProgramStack, programStack, succeeded } from "./prog
 
 let w: ProgramStack;
 const refs = (phase: string) => rulesOf(w.api.zone, phase).map(({ ref }) => ref);
-const writes = () => w.api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
+const writes = () => w.api.requests.filter(isWrite);
 /** Saves a rule as the dashboard does: the ruleset gets a new version, and a read in progress the former one. */
 function saves(phase: string, ref: string): void {
   const added = { ref, action: phase === origin ? "route" : "block", expression: "ssl", description: `${ref} by hand` };

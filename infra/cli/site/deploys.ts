@@ -42,7 +42,7 @@ export function listScript(hooks: readonly string[], last = kept): string {
 }
 
 /** The newest `last` of each hook, the newest first. */
-async function runsOf(host: Target, hooks: readonly string[], last = kept): Promise<Run[]> {
+async function runsOf(host: Target, hooks: readonly string[], last: number): Promise<Run[]> {
   return runsIn(host, await runOnHost(host, listScript(hooks, last), 30));
 }
 

@@ -24,6 +24,8 @@ export const permissions = [
 export const apiToken = "stand-in-token-0123456789-0123456789-abcdef";
 
 export type Seen = { readonly method: string; readonly path: string; readonly status: number; readonly body: Fields };
+/** Not of a trial, which changes nothing. */
+export const isWrite = ({ method, path }: Seen): boolean => method !== "GET" && !path.endsWith("dry_run=true");
 
 /** An answer in place of the API's, for the next `times` requests that match. */
 export type Fault = {

@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
+import { isWrite } from "../../fakes/cloudflare/api.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { know, knownKey } from "../lab/ssh.ts";
@@ -30,8 +31,7 @@ const states = () =>
       tables: await host.read("nft list ruleset 2>/dev/null || true"),
     })),
   );
-const writes = () =>
-  world.api.requests.filter(({ method, path }) => method !== "GET" && !path.endsWith("dry_run=true"));
+const writes = () => world.api.requests.filter(isWrite);
 
 /** A script that listens on a port; the kernel reports a script by its file name, "listener". */
 const listener = `#!/usr/bin/perl

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
+import { isWrite } from "../../fakes/cloudflare/api.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
@@ -107,8 +108,7 @@ test("each protection is active before what it protects, by the engine's steps, 
   const stamps = await host.read("find /var/lib/pushgate/stamps -type f -printf '%T@ %f\\n' | sort -n | cut -d' ' -f2");
   expect(stamps.split("\n")).toEqual(layers);
   // Except for the certificate that a layer of the host installs, Cloudflare changes only after the host is complete.
-  const sent = world.api.requests.filter(({ method }) => method !== "GET").map(({ path }) => path.split("/").at(-1));
-  const writes = sent.filter((path) => path !== "rulesets?dry_run=true");
+  const writes = world.api.requests.filter(isWrite).map(({ path }) => path.split("/").at(-1));
   expect(writes[0]).toBe("certificates");
   expect(writes.slice(-2)).toEqual(["dns_records", "dns_records"]);
   const guarded = up.steps.findLastIndex(({ name }) => name.endsWith("-guard"));
