@@ -99,7 +99,10 @@ retire() {
 not_active() { # target that starts them while it is enabled, units
   target=$1 found=
   shift
-  for unit; do systemctl is-active --quiet "$unit" || found="$found $unit"; done
+  for state in $(systemctl is-active "$@"); do
+    [ "$state" = active ] || found="$found $1"
+    shift
+  done
   systemctl is-enabled --quiet "$target" || found=
   echo "${found:-none}"
 }

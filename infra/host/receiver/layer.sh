@@ -163,6 +163,9 @@ bound() {
 }
 
 # With those of the slices above, which systemd adds.
-ranges() { systemctl show -p "$2" --value -- "$1" "$slice" -.slice | tr ' ' '\n' | sed '/^$/d' | LC_ALL=C sort | paste -sd ' ' -; }
-admits() { printf %s "$(ranges "$1" IPAddressAllow), not $(ranges "$1" IPAddressDeny)"; }
+admits() {
+  systemctl show -p IPAddressAllow -p IPAddressDeny -- "$1" "$slice" -.slice | perl -ne '
+    push @{$of{$1}}, split " ", $2 if /^IPAddress(\w+)=(.*)/;
+    END { printf "%s, not %s", map { join " ", sort @{$of{$_}} } "Allow", "Deny" }'
+}
 hashed() { sha256sum | cut -c 1-64; }
