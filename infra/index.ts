@@ -53,7 +53,7 @@ const made = readClientCertificate(runLocally("client certificate", script, { pa
 const clientCa = pulumi.unsecret(made.apply(({ ca }) => ca));
 
 // The hosts' layers: receiver and sockets (8, 7), builder and site (9), nginx (6), firewall (5).
-const inputs = { settings, programs, secrets, clientCa, signOrigin: originCertificate };
+const inputs = { settings, programs, secrets, zoneId: live.id, clientCa, signOrigin: originCertificate };
 const hosts = probed.map((host) => declareHost(host, inputs));
 const applied = hosts.map(({ last }) => last);
 

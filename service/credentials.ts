@@ -1,9 +1,9 @@
 /** A name is the file's on the host, the entry's in `Credentials` and, from the dot on, the unit's. No hook has a dot. */
 
 /** In LoadCredentialEncrypted= of a unit. systemd-creds binds a credential to this name. */
-export const loadedAs = { deployKey: "deploy-key", status: "status", notify: "notify" } as const;
+export const loadedAs = { deployKey: "deploy-key", status: "status", notify: "notify", purge: "purge" } as const;
 
-/** Deploy key, token for results, and the key that signs for `site.notify`, as `secrets.<hook>` names them. */
+/** Deploy key, token for results, key for `site.notify`, and token for `site.purge`, as `secrets.<hook>` names them. */
 export type CredentialKind = keyof typeof loadedAs;
 export const credentialKinds = Object.keys(loadedAs) as CredentialKind[];
 

@@ -32,14 +32,14 @@ export type SiteHook = Hook & { readonly site: Site };
 export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
   hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
 
-/** Whether results of builds leave the host: to the git host's API, or to `site.notify`. */
-export const isReported = ({ setsStatus, site: { notify } }: SiteHook): boolean =>
-  setsStatus === true || notify !== undefined;
+/** Whether results of builds leave the host: to the git host's API, to `site.notify`, or to Cloudflare's cache. */
+export const isReported = ({ setsStatus, site: { notify, purge } }: SiteHook): boolean =>
+  setsStatus === true || notify !== undefined || purge;
 
-export function reportPorts({ repository, setsStatus, site: { notify } }: SiteHook): number[] {
+export function reportPorts({ repository, setsStatus, site: { notify, purge } }: SiteHook): number[] {
   const { ssh, port } = repositoryOf(repository);
   const notified = notify === undefined ? [] : [Number(new URL(notify.url).port || 443)];
-  return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified];
+  return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified, ...(purge ? [443] : [])];
 }
 
 export const servedSites = (settings: Pick<Settings, "hooks">) =>

@@ -128,6 +128,14 @@ export const hookSecrets = object({
       "For `site.notify`: the rest of the URL of a webhook of Slack, Discord or Mattermost; the token of Matrix or ntfy; the key of Standard Webhooks, `whsec_` and base64.",
     ),
   ),
+  purge: v.exactOptional(
+    secret(
+      20,
+      1024,
+      "a token of Cloudflare for the zone, with Zone > Cache Purge > Purge alone",
+      "Token with which `site.purge` purges Cloudflare's cache. It stays on the hosts, so it must not be cloudflare:apiToken.",
+    ),
+  ),
 });
 
 export type HookSecrets = v.InferOutput<typeof hookSecrets>;

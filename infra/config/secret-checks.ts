@@ -20,6 +20,7 @@ function writtenHook(hook: unknown) {
     needsDeployKey: site === undefined ? false : isFit ? repositoryOf(repository).ssh : undefined,
     hasSite: site !== undefined,
     notified: (Object(site) as Record<string, unknown>).notify,
+    purges: (Object(site) as Record<string, unknown>).purge === true,
   };
 }
 
@@ -29,7 +30,13 @@ const newSecret = (path: string, keys?: GitHost["keys"]) =>
 const newKey = 'ssh-keygen -t ed25519 -N "" -f deploy-key';
 
 /** `encrypted`: whether the engine decrypted something. Only the stack file still shows which values are plain text. */
-export function secretFaults(secrets: unknown, written: unknown, encrypted: boolean, stackFile?: string): Fault[] {
+export function secretFaults(
+  secrets: unknown,
+  written: unknown,
+  encrypted: boolean,
+  stackFile?: string,
+  apiToken?: string,
+): Fault[] {
   const ofEachHook = `For each hook, run: ${newSecret("secrets.<hook>.current")}`;
   if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets))
     return [{ key: "secrets", says: `is ${Array.isArray(secrets) ? "a list" : "no object"}. ${ofEachHook}` }];
@@ -50,7 +57,7 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
     ...entries.flatMap(([name, entry]) => {
       const key = `secrets.${name}`;
       const hook = hooks.find((hook) => hook.name === name);
-      const { current, previous, deployKey, status, notify }: Record<string, unknown> = Object(entry);
+      const { current, previous, deployKey, status, notify, purge }: Record<string, unknown> = Object(entry);
       return [
         ...faultsOf(key, {
           [`belongs to no hook. Correct the hook's name, or run: npx pulumi config rm --path pushgate:${key}`]:
@@ -72,6 +79,14 @@ export function secretFaults(secrets: unknown, written: unknown, encrypted: bool
         }),
         ...deployKeyFaults(`${key}.deployKey`, deployKey, hook?.needsDeployKey),
         ...(hook === undefined ? [] : reportFaults(key, hook, status, notify)),
+        ...faultsOf(`${key}.purge`, {
+          [`is missing, and site.purge is true. Make a token for the zone with Zone > Cache Purge > Purge alone, and run: ${store(`${key}.purge`)}`]:
+            purge === undefined && hook?.purges === true,
+          "is set, but the hook has no site.purge. Remove it, or set site.purge: true.":
+            purge !== undefined && hook?.purges === false,
+          [`is cloudflare:apiToken, with which a host could change the zone. Make a token with Zone > Cache Purge > Purge alone, and run: ${store(`${key}.purge`)}`]:
+            purge !== undefined && purge === apiToken,
+        }),
       ];
     }),
   ];

@@ -38,7 +38,7 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
       [`is missing: pushgate reads it from the stack's configuration, not from CLOUDFLARE_API_TOKEN. Make a token with the permissions that README.md lists, and run: npx pulumi config set --secret ${token}`]:
         raw[token] === undefined,
     }),
-    ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile),
+    ...secretFaults(secrets, config.hooks, isSecret(`${namespace}secrets`), stackFile, raw[token]),
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
   const entries = Object.entries(secrets as Record<string, HookSecrets>);

@@ -29,6 +29,10 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
     ...folderFaults(one),
     ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
     ...servedFolderFaults(one, sites),
+    ...faultsOf(`${one.key}.purge`, {
+      "is true, and hostname is not set, so pushgate serves nothing through Cloudflare. Set hostname, or remove purge.":
+        one.site.purge && one.site.hostname === undefined,
+    }),
     ...variableFaults(one),
     ...toolFaults(one, sites.slice(0, i)),
     ...knownHostsFaults(one),

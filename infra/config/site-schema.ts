@@ -219,5 +219,9 @@ export const site = object({
       "A report of builds that begin to fail, and that succeed again.",
     ),
   ),
+  purge: v.optional(
+    boolean("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),
+    false,
+  ),
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });

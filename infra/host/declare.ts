@@ -27,6 +27,7 @@ export type Inputs = {
   readonly settings: Settings;
   readonly programs: Bundles;
   readonly secrets: pulumi.Output<Credentials>;
+  readonly zoneId: string;
   /** PEM of the CA that signed the client certificate which Cloudflare is to present. */
   readonly clientCa: pulumi.Output<string>;
   readonly signOrigin: (
@@ -95,8 +96,8 @@ const beforeCloudflare = (layers: ReturnType<typeof hostLayers>): LayerName[] =>
 
 /** In the order of `hostLayers`. The builder's layers leave in reverse order once no hook has a site any more. */
 function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pulumi.Resource): pulumi.Resource {
-  const { settings, programs, secrets, clientCa, signOrigin } = inputs;
-  const made = (texts: Partial<Made>) => hostLayers(settings, host, { ...unknown, programs, ...texts });
+  const { settings, programs, secrets, zoneId, clientCa, signOrigin } = inputs;
+  const made = (texts: Partial<Made>) => hostLayers(settings, host, { ...unknown, programs, zoneId, ...texts });
   const layers = made({});
   const first = firstApply(settings, host, layers, report);
   if (first !== undefined && pulumi.runtime.isDryRun()) void pulumi.log.info(first);

@@ -18,8 +18,8 @@ import { secretsLayer } from "./secrets/secrets.ts";
 import { siteLayer } from "./site/site.ts";
 import { toolIds, toolsLayer } from "./tools/tools.ts";
 
-/** Public texts that other layers make: PEMs of origin certificate and client CA, and the programs that the hosts need. */
-export type Made = Readonly<{ certificate: string; clientCaPem: string; programs: ProgramHashes }>;
+/** Public texts that other layers make: PEMs, the id of the zone, and the programs that the hosts need. */
+export type Made = Readonly<{ certificate: string; clientCaPem: string; programs: ProgramHashes; zoneId?: string }>;
 
 export function hostLayers(settings: Settings, host: Host, made: Made) {
   const ofSites = (layer: HostLayer): HostLayer => (sitesOf(settings).length > 0 ? layer : leaving(layer));
@@ -33,7 +33,7 @@ export function hostLayers(settings: Settings, host: Host, made: Made) {
     // The builder uses the receiver's spool and group and the tools, and its egress table is active before it can start.
     egress: ofSites(egressLayer(settings)),
     tools: ofTools(toolsLayer(settings)),
-    builder: ofSites(builderLayer(settings, host, made.programs)),
+    builder: ofSites(builderLayer(settings, host, made.programs, made.zoneId)),
     site: ofSites(siteLayer(settings)),
     routing: routingLayer(),
     proxy: proxyLayer(settings, host, made.clientCaPem),

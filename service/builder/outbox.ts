@@ -6,7 +6,7 @@ import { tried } from "../tried.ts";
 import { beginningOf, eachName, isNumberedName, moveAside, numberedName, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
-  to: v.picklist(["status", "notify"]),
+  to: v.picklist(["status", "notify", "purge"]),
   /** null where a build failed before its commit was known. */
   commit: v.nullable(v.pipe(v.string(), v.regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/))),
   state: v.picklist(["pending", "success", "failure"]),
@@ -16,6 +16,8 @@ const reportShape = v.object({
     v.maxLength(501),
   ),
   at: v.pipe(v.string(), v.isoTimestamp()),
+  /** To purge: paths of the site as visitors request them. Without them all of its hostname is purged. */
+  paths: v.exactOptional(v.pipe(v.array(v.string()), v.readonly())),
 });
 export type Report = Readonly<v.InferOutput<typeof reportShape>>;
 

@@ -35,7 +35,9 @@ export const builderShape = v.object({
   knownHosts: v.exactOptional(absolute),
   /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
   agent: v.exactOptional(absolute),
-  reports: v.exactOptional(v.object({ folder: absolute, status: v.boolean(), notify: v.boolean() })),
+  reports: v.exactOptional(
+    v.object({ folder: absolute, status: v.boolean(), notify: v.boolean(), purge: v.exactOptional(v.boolean()) }),
+  ),
   generator: v.object({
     socket: absolute,
     /** The file in which root writes how each build ended. */

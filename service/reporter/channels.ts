@@ -1,4 +1,4 @@
-/** The two recipients of reports: the git host's API, and what `site.notify` names. */
+/** The recipients of reports: the git host's API, what `site.notify` names, and Cloudflare's cache. */
 import { statusRequest } from "../git-hosts/api/api.ts";
 import { apis } from "../git-hosts/api/index.ts";
 import { repositoryOf } from "../git-hosts/repository.ts";
@@ -6,9 +6,10 @@ import { formats } from "./formats.ts";
 import type { Channel, Channels } from "./send.ts";
 import type { Reporter } from "./settings.ts";
 
-export const channelsOf = ({ settings: { hook, site, status, notify }, secrets }: Reporter): Channels => ({
+export const channelsOf = ({ settings: { hook, site, status, notify, purge }, secrets }: Reporter): Channels => ({
   ...(status && secrets.status && { status: statusChannel(status, secrets.status, site) }),
   ...(notify && secrets.notify && { notify: notifyChannel(notify, secrets.notify, { hook, site: site ?? null }) }),
+  ...(purge && site && secrets.purge && { purge: purgeChannel(purge, secrets.purge, site) }),
 });
 
 type Status = NonNullable<Reporter["settings"]["status"]>;
@@ -34,3 +35,19 @@ function notifyChannel({ url, format }: Notify, secret: string, of: { hook: stri
     postOf: ({ commit, state, reason, at }) => formats[format](url, secret, { ...of, commit, state, reason, at }),
   };
 }
+
+/** https://developers.cloudflare.com/api/resources/cache/methods/purge */
+function purgeChannel(url: string, token: string, site: string): Channel {
+  return {
+    host: new URL(url).host,
+    secret: token,
+    postOf({ paths }) {
+      const what = paths ? { files: paths.map((path) => urlOf(site, path)) } : { hosts: [new URL(site).hostname] };
+      return { url, headers: { authorization: `Bearer ${token}` }, body: JSON.stringify(what) };
+    },
+  };
+}
+
+/** As a browser requests it: the path is below the site, whatever is in it. */
+const urlOf = (site: string, path: string): string =>
+  Object.assign(new URL(site), { pathname: path.replaceAll("%", "%25") }).href;

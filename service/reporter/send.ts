@@ -61,7 +61,7 @@ export async function sendAll(
       const { to, state, commit } = report;
       const channel = channels[to];
       const post = channel?.postOf(report);
-      // Of the reports on a commit, and of the turns, only the newest is of use.
+      // Of the reports on a commit, and of the turns, only the newest is of use; before a purge of all, none to purge.
       const isOld = found.slice(i + 1).some(({ report: later }) => isNewer(later, report));
       if (isOld || !post || !channel) {
         removeReport(folder, name);
@@ -97,7 +97,7 @@ export async function sendAll(
 }
 
 const isNewer = (later: Report | undefined, { to, commit }: Report): boolean =>
-  later?.to === to && (to === "notify" || later.commit === commit);
+  later?.to === to && (to === "purge" ? later.paths === undefined : to === "notify" || later.commit === commit);
 
 /** `pause`: milliseconds until the recipient takes requests again, as it answered. */
 type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pause?: number }>;

@@ -17,16 +17,19 @@ export const reporterShape = v.object({
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
   status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
   notify: v.exactOptional(v.object({ url, format: v.picklist(formatNames) })),
+  /** Where Cloudflare takes what is to be purged of the site. */
+  purge: v.exactOptional(url),
 });
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
 
-export type Reporter = Readonly<{ settings: ReporterSettings; secrets: { status?: string; notify?: string } }>;
+type Kind = "status" | "notify" | "purge";
+export type Reporter = Readonly<{ settings: ReporterSettings; secrets: { [kind in Kind]?: string } }>;
 
 export const readReporter = (env: Environment = environment): Reporter =>
   withFaults((report) => {
     const settings = readShape(reporterShape, env, report);
-    const read = (kind: "status" | "notify") => {
+    const read = (kind: Kind) => {
       if (settings?.[kind] === undefined) return {};
       const name = loadedAs[kind];
       const text = readCredential(join(env.CREDENTIALS_DIRECTORY ?? "", name), name, report)?.trim();
@@ -35,6 +38,6 @@ export const readReporter = (env: Environment = environment): Reporter =>
       if (!/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);
       return { [kind]: text };
     };
-    const secrets = { ...read("status"), ...read("notify") };
+    const secrets = { ...read("status"), ...read("notify"), ...read("purge") };
     return settings && { settings, secrets };
   });

@@ -75,16 +75,21 @@ function stateOf(report: HookReport, runs: readonly Run[], commit: string, now: 
   return ["not delivered", `none of the last 50 runs has it${newest ?? ""}`];
 }
 
-async function seen(hook: string, url: string, on: readonly Found[]): Promise<Page> {
+async function seen(hook: string, url: string, on: readonly Found[], purges: boolean): Promise<Page> {
   try {
     const { status, headers } = await exchange({ url, headers: { accept: "*/*" } }, { seconds: 10, bytes: 1 });
-    return { hook, url, ...pageOf(status, headers, on) };
+    return { hook, url, ...pageOf(status, headers, on, purges) };
   } catch (error) {
     return { hook, url, text: `no answer: ${(error as Error).message}`, isNew: false };
   }
 }
 
-function pageOf(status: number, headers: IncomingHttpHeaders, on: readonly Found[]): Omit<Page, "hook" | "url"> {
+function pageOf(
+  status: number,
+  headers: IncomingHttpHeaders,
+  on: readonly Found[],
+  purges: boolean,
+): Omit<Page, "hook" | "url"> {
   const of = (name: string): string => printable(String(headers[name] ?? "none"), 100);
   const etag = of("etag").replace(/^W\//, "");
   const same = on.filter((one) => one.etag === etag);
@@ -96,7 +101,9 @@ function pageOf(status: number, headers: IncomingHttpHeaders, on: readonly Found
   }
   if (headers.etag === undefined && status === 200)
     return { text: `${known}: Cloudflare changes the page, so it cannot be compared`, isNew: true };
-  const fix = `Purge it at Cloudflare, and see the zone's cache rules`;
+  const fix = purges
+    ? "npx pushgate status shows whether the purge of site.purge has failed"
+    : "Purge it at Cloudflare, and set site.purge: true, which does so after each publish";
   return { text: `${known}: no host has this page. ${fix}.`, isNew: false };
 }
 
@@ -126,6 +133,7 @@ export const where = command({
           name,
           new URL(page, `https://${site!.hostname}`).href,
           found.filter(({ hook }) => hook === name),
+          site!.purge,
         ),
       ),
     );

@@ -45,7 +45,10 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     ...{ assets, submodules, reconcileMinutes },
     ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
     ...(isReported(hook) && {
-      reports: { folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
+      reports: {
+        ...{ folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
+        ...(site.purge && { purge: true }),
+      },
     }),
     generator: {
       ...{ socket: runFolders(name).socket, result: `${runFolders(name).result}/last` },
@@ -105,7 +108,7 @@ function templates(): HostFile[] {
   ];
 }
 
-function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
+function filesOf(hook: SiteHook, host: Pick<Host, "name">, zoneId: string): HostFile[] {
   const { name, repository, site } = hook;
   const { reconcileMinutes, schedule, knownHosts, limits } = site;
   const more = moreMembers(hook).map((member) => member(name));
@@ -131,7 +134,7 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">): HostFile[] {
     ]),
     ...kit.instanceFile(units.reconcileTimer(name), ["[Timer]", `OnUnitActiveSec=${reconcileMinutes}min`]),
     ...kit.instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
-    ...(isReported(hook) ? reporterFiles(hook, host) : []),
+    ...(isReported(hook) ? reporterFiles(hook, host, zoneId) : []),
     ...generatorFiles(hook),
     ...fetcherFiles(hook, settingsPath(name), leastMemoryMiB),
   ];
@@ -192,7 +195,7 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
 
 export const builderPrograms = ["builder", "fetcher", "reporter"] as const;
 
-export function builderLayer(settings: Settings, host: Pick<Host, "name">, made: ProgramHashes = {}) {
+export function builderLayer(settings: Settings, host: Pick<Host, "name">, made: ProgramHashes = {}, zoneId = "") {
   const hooks = sitesOf(settings);
   const contentScript = ["../others.sh", "content.sh"].map((name) => kit.textBeside(import.meta.url, name));
   const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
@@ -219,7 +222,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       kit.file(paths.relay, kit.textBeside(import.meta.url, "relay.cjs"), { fixed: true }),
       ...templates(),
       ...reporterTemplates(),
-      ...hooks.flatMap((hook) => filesOf(hook, host)),
+      ...hooks.flatMap((hook) => filesOf(hook, host, zoneId)),
     ],
     owns: [
       paths.builderTmpfiles,

@@ -3,6 +3,7 @@ import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import type { Host } from "../../config/settings.ts";
+import { vendorUrl } from "../../contract.ts";
 import { instanceFile, jsonFile, sandbox, unitFile } from "../kit.ts";
 import { paths, reporterUser, units } from "../paths.ts";
 import { loadCredential } from "../secrets/secrets.ts";
@@ -10,15 +11,16 @@ import { loadCredential } from "../secrets/secrets.ts";
 const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
 
 /** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
-function reporterSettings(hook: SiteHook, host: Pick<Host, "name">): ReporterSettings {
+function reporterSettings(hook: SiteHook, host: Pick<Host, "name">, zoneId: string): ReporterSettings {
   const { name, gitHost, repository, setsStatus, site } = hook;
-  const { hostname, notify } = site;
+  const { hostname, notify, purge } = site;
   return {
     hook: name,
     folder: `${paths.reports}/${name}`,
     ...(hostname !== undefined && { site: `https://${hostname}/` }),
     ...(setsStatus && { status: { gitHost, repository, context: `pushgate/${host.name}/${name}` } }),
     ...(notify !== undefined && { notify }),
+    ...(purge && { purge: `${vendorUrl}/zones/${zoneId}/purge_cache` }),
   };
 }
 
@@ -35,13 +37,14 @@ export function reporterTemplates(): HostFile[] {
   ];
 }
 
-export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">): HostFile[] => [
-  jsonFile(settingsPath(hook.name), reporterSettings(hook, host)),
+export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">, zoneId: string): HostFile[] => [
+  jsonFile(settingsPath(hook.name), reporterSettings(hook, host, zoneId)),
   ...instanceFile(units.report(hook.name), [
     "[Service]",
     `User=${reporterUser(hook.name)}`,
     "# systemd gives these credentials to this unit alone. Neither the builder's account nor the generator's can read them.",
     ...(hook.setsStatus ? [loadCredential(hook.name, "status")] : []),
     ...(hook.site.notify ? [loadCredential(hook.name, "notify")] : []),
+    ...(hook.site.purge ? [loadCredential(hook.name, "purge")] : []),
   ]),
 ];

@@ -1,5 +1,5 @@
 # A name is a hook's for its secrets, or `<hook>.deploy-key`,
-# `<hook>.status`, `<hook>.notify`: after the dot, what a unit loads it as, and to which systemd-creds binds it.
+# `<hook>.status`, `<hook>.notify`, `<hook>.purge`: after the dot, what a unit loads it as, and to which systemd-creds binds it.
 
 salt=$state/salt
 # Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.

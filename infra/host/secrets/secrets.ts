@@ -26,6 +26,7 @@ export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
         deployKey: site !== undefined && repositoryOf(repository).ssh,
         status: site !== undefined && setsStatus === true,
         notify: site?.notify !== undefined,
+        purge: site?.purge === true,
       };
       return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];
     })

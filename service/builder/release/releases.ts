@@ -162,6 +162,10 @@ export function isSameBuild(one: Built, other: Built): boolean {
   return more === 0;
 }
 
+/** Paths of files that one of them lacks, or that differ. */
+export const changedBetween = (one: Files, other: Files): string[] =>
+  [...new Set([...one.keys(), ...other.keys()])].filter((path) => one.get(path)?.sha256 !== other.get(path)?.sha256);
+
 /** Paths of a release that are missing, differ from what was published, or were added. */
 export function differences(places: Places, release: string): string[] {
   const folder = places.release(release);

@@ -9,7 +9,7 @@ import { prune, removeHalf, staying } from "../release/releases.ts";
 import { type BuildContext, removeHalfCheckout } from "../source/repository.ts";
 import { arrived, type Marker, park, removeDone, runsOnce, take } from "./markers.ts";
 import { type Failing, type Pauses, stillFailing } from "./pauses.ts";
-import { reportResult, turnOf } from "./reports.ts";
+import { reportPurge, reportResult, turnOf } from "./reports.ts";
 import { runOnce } from "./run.ts";
 import { aboutOf, endRun, isIdle } from "./runs.ts";
 import { isGood, lineOf, Run, type RunLine, readStatus, writeStatus } from "./status.ts";
@@ -53,6 +53,7 @@ export async function buildPending(
     else if (!once) failing = stillFailing(failing, pause);
     const turn = turnOf(before, failing);
     if (!once || turn) reportResult(context, run, turn);
+    reportPurge(context, run);
     journal(await record(context, run, failing, batch));
     if (good || once) removeDone(places, batch);
     pruneOld(places, run.stay);

@@ -1,8 +1,9 @@
 /** What the reporter is to send of a run (decision 027). What cannot be written is a warning of the run. */
 import { printable } from "../../printable.ts";
-import { readJson, writeWhole } from "../files.ts";
+import { readJson, readText, writeWhole } from "../files.ts";
 import { add, type Report } from "../outbox.ts";
 import type { Places } from "../places.ts";
+import { changedBetween, deployed, filesOf, readManifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 import type { Failing } from "./pauses.ts";
 import { setbackOf } from "./setback.ts";
@@ -52,6 +53,41 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
     const { notify, folder } = given.settings.reports!;
     if (turn && notify) add(folder, { to: "notify", commit: built, state: turn, reason: oneLine(reason), at: now() });
   });
+}
+
+/** URLs that Cloudflare takes at once on every plan; requests for one publish, of all that a minute has on the free plan. */
+const most = { urls: 30, requests: 10, bytes: 6 << 10 };
+
+/**
+ * What the published release changes at its URLs, once; all, where it is too much or the former release is not known.
+ * Found by comparison, so that a rollback, and a publish before a power cut, are purged as well.
+ */
+export function reportPurge(given: Given, run: Run): void {
+  const { settings, places } = given;
+  if (!settings.reports?.purge) return;
+  attempt(given, run, () => {
+    const [current, former] = [deployed(places), readText(places.purged)];
+    if (current === undefined || current.release === former) return;
+    const isKnown = former !== undefined && readManifest(places, former) !== undefined;
+    const changed = isKnown ? changedBetween(filesOf(places, former), filesOf(places, current.release)) : undefined;
+    const report = { to: "purge", commit: current.commit, state: "success", reason: "", at: now() } as const;
+    for (const paths of changed ? requestsOf(changed.flatMap(requested)) : [undefined])
+      add(settings.reports!.folder, { ...report, ...(paths && { paths }) });
+    writeWhole(places.purged, current.release, 0o600);
+  });
+}
+
+/** Visitors request a folder's page by the folder's path. */
+const requested = (path: string): string[] => [
+  path,
+  ...(/^(.*\/)?index\.html$/.test(path) ? [path.slice(0, -10)] : []),
+];
+
+function requestsOf(paths: readonly string[]): (readonly string[] | undefined)[] {
+  const count = Math.ceil(paths.length / most.urls);
+  const parts = Array.from({ length: count }, (_, i) => paths.slice(i * most.urls, (i + 1) * most.urls));
+  const fits = count <= most.requests && parts.every((part) => Buffer.byteLength(JSON.stringify(part)) <= most.bytes);
+  return fits ? parts : [undefined];
 }
 
 /** Ends a pending result of another commit, whose build a power cut or a kill interrupted. */

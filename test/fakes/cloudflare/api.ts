@@ -7,6 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
 import { type Authority, createAuthority } from "./authority.ts";
+import { cacheRoutes } from "./cache.ts";
 import { certificateRoutes } from "./certificates.ts";
 import { graphqlRoutes } from "./graphql.ts";
 import { zoneRoutes } from "./records.ts";
@@ -67,6 +68,7 @@ export async function startApi({ zone, ...options }: ApiOptions): Promise<Api> {
     ...rulesetRoutes(zone),
     ...certificateRoutes(zone, authority),
     ...graphqlRoutes(zone),
+    ...cacheRoutes(zone),
   ].map(([method, path, permission, handle]: Route) => {
     const pattern = new RegExp(`^${path.replace(/:(\w+)/g, "(?<$1>[^/]+)")}$`);
     return { method, pattern, permission, handle };

@@ -9,6 +9,7 @@ import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { createAuthority } from "./authority.ts";
+import { cacheOf } from "./cache.ts";
 import { ask, contact, forwarded, OriginError, type OriginOptions, pairs } from "./contact.ts";
 import { type Answer, originFault } from "./pages.ts";
 import { decide, type SecurityEvent } from "./plane.ts";
@@ -61,6 +62,14 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
       response.writeHead(status, { ...headers, "cf-ray": ray }).end(text);
     };
     if (verdict.answer) return answer(verdict.answer);
+    const [url, cache] = [`https://${seen.host}${target}`, cacheOf(zone)];
+    const known = verdict.caches && method === "GET" ? cache.get(url) : undefined;
+    if (known) {
+      events.push({ ray, target, status: 200, decidedBy });
+      const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": "HIT" };
+      response.writeHead(200, [...known.headers, ...Object.entries(own).flat()]).end(known.body);
+      return;
+    }
     const sent = { method, path: target, headers: forwarded(request, source, ray), body };
     const asking = ask(contact(options, verdict, source), sent, options.connectTimeout);
     const got = await asking.catch((error: OriginError) => error);
@@ -68,7 +77,9 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     const status = got.statusCode ?? 520;
     events.push({ ray, target, status, decidedBy });
     const kept = pairs(got.rawHeaders).filter(([name]) => !notReturned.test(name));
-    const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": "DYNAMIC" };
+    const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": verdict.caches ? "MISS" : "DYNAMIC" };
+    if (verdict.caches && method === "GET" && status === 200)
+      void buffer(got).then((body) => cache.set(url, { headers: kept.flat(), body }));
     response.writeHead(status, [...kept, ...Object.entries(own)].flat());
     got.on("error", () => response.destroy()).pipe(response);
   }

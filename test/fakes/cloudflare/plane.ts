@@ -32,6 +32,8 @@ export type Verdict = {
   /** What Cloudflare itself answers; absent if forwarded. */
   readonly answer?: Answer;
   readonly origin: Origin;
+  /** Whether a cache rule has Cloudflare keep the answer, whatever its Cache-Control says. */
+  readonly caches: boolean;
   /** As Security Events would show them: logged skips, then the decision. */
   readonly events: readonly SecurityEvent[];
 };
@@ -66,6 +68,8 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const records = zone.dns_records.filter(({ name, proxied }) => proxied && name === host);
   const secure = (request.ssl ?? true) && (ssl === "full" || ssl === "strict");
   const origin: Origin = { records, ssl, secure, port: ports.at(-1) ?? (secure ? 443 : 80) };
+
+  const caches = matching("http_request_cache_settings").some((rule) => rule.action_parameters?.cache === true);
 
   /** Phases and products. */
   const skipped: string[] = [];
@@ -128,10 +132,10 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
     unless("uaBlock", () => isUnwanted && refuse("uaBlock", "ua", "block")) ||
     unless("bic", () => isOdd && refuse("bic", "bic", "block", coded(403, 1010))) ||
     unless("securityLevel", () => isUnderAttack && refuse("securityLevel", "under_attack", "managed_challenge"));
-  if (!refusal) return { action: "forward", origin, events };
+  if (!refusal) return { action: "forward", origin, caches, events };
   const { event, answer } = refusal;
   const action = event.action === "block" ? "block" : "challenge";
-  return { action, decidedBy: event, answer, origin, events: [...events, event] };
+  return { action, decidedBy: event, answer, origin, caches, events: [...events, event] };
 }
 
 /** What Browser Integrity Check rejects: no user agent, or that of a library that spammers use. */

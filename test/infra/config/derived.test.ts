@@ -150,18 +150,19 @@ describe("results of builds", () => {
   const site = served.hooks[0] as Parameters<typeof reportPorts>[0];
   const notify = "https://example.net/hook";
 
-  test.each<[where: string, ports: number[], repository?: string, notify?: string]>([
+  test.each<[where: string, ports: number[], repository?: string, notify?: string, purge?: boolean]>([
     ["nowhere, without a token and a URL", []],
     ["to the git host over https", [443], "https://github.com/a/b.git"],
     ["to the git host on a port", [8443], "https://git.example.net:8443/a/b.git"],
     ["to a git host that is read over SSH", [443], "ssh://git@git.example.net:2222/a/b"],
     ["to site.notify", [443], "", notify],
     ["to site.notify on a port", [8444], "", "https://example.net:8444/hook"],
+    ["to Cloudflare", [443], "", "", true],
     ["to both", [443, 8444], "git@github.com:a/b.git", "https://example.net:8444/"],
-  ])("leave the host %s, on these ports: %s", (_, ports, repository, notify) => {
+  ])("leave the host %s, on these ports: %s", (_, ports, repository, notify, purge = false) => {
     const hook = {
       ...{ ...site, ...(repository && { repository, setsStatus: true as const }) },
-      site: { ...site.site, ...(notify && { notify: { url: notify, format: "standard" as const } }) },
+      site: { ...site.site, purge, ...(notify && { notify: { url: notify, format: "standard" as const } }) },
     };
     expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
   });

@@ -364,11 +364,18 @@ test("each hook has its secrets, newest first, and its other credentials beside 
     deployKey: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
     status: "s".repeat(20),
     notify: notifyKey,
+    purge: "p".repeat(20),
   };
   const readOverSsh = {
     ...hook,
     repository: "git@github.com:example/site.git",
-    site: { ...site, knownHosts: ["github.com ssh-ed25519 AAAA"], notify: to("https://chat.example.org/builds") },
+    site: {
+      ...site,
+      knownHosts: ["github.com ssh-ed25519 AAAA"],
+      notify: to("https://chat.example.org/builds"),
+      hostname: "www.example.org",
+      purge: true,
+    },
   };
   const given = { site: { ...secrets.site, ...credentials }, docs: secrets.docs };
   const { settings, secrets: found } = parsed({
@@ -380,13 +387,14 @@ test("each hook has its secrets, newest first, and its other credentials beside 
     "site.deploy-key": [credentials.deployKey],
     "site.status": [credentials.status],
     "site.notify": [credentials.notify],
+    "site.purge": [credentials.purge],
     docs: [secrets.docs.current],
   });
   expect(settings.hooks.map(({ name, setsStatus }) => [name, setsStatus])).toEqual([
     ["site", true],
     ["docs", undefined],
   ]);
-  expect(JSON.stringify(settings)).not.toMatch(/PRIVATE KEY|ssss|whsec_/);
+  expect(JSON.stringify(settings)).not.toMatch(/PRIVATE KEY|ssss|whsec_|pppp/);
 });
 
 describe("a secret in plain text is a fault", () => {

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
+import { apiToken } from "../../fakes/cloudflare/api.ts";
 import { release, secrets, stackConfig } from "../../fixtures.ts";
 import { Root } from "../host/namespace.ts";
 
@@ -274,6 +275,23 @@ describe("reports", () => {
     [`is not one word. ${run.replace(/ ".*/, "")}`, { notify: "two words" }, { notify: slack }],
   ])("secrets.site.notify %s", (says, more, change) => {
     expect(given(more, change)).toEqual([`secrets.site.notify ${says}`]);
+  });
+
+  const [token, hostname] = ["p".repeat(40), "www.example.org"];
+  const purgeKey = "secrets.site.purge";
+  test.each<[fault: string, more: object, change: object]>([
+    [`${purgeKey} is missing, and site.purge is true. Make a token`, {}, { purge: true, hostname }],
+    [`${purgeKey} is set, but the hook has no site.purge. Remove it`, { purge: token }, { hostname }],
+    [`${purgeKey} is cloudflare:apiToken, with which a host`, { purge: apiToken }, { purge: true, hostname }],
+    [`${purgeKey} contains white space`, { purge: "p ".repeat(20) }, { purge: true, hostname }],
+    ["hooks[0].site.purge is true, and hostname is not set", { purge: token }, { purge: true, hostname: undefined }],
+  ])("%s", (fault, more, change) => {
+    expect(given(more, change)).toEqual(begins(fault));
+  });
+
+  test("each fault of a purge is reported, and none where it is whole", () => {
+    expect(given({}, { purge: true, hostname: undefined })).toHaveLength(2);
+    expect(given({ purge: token }, { purge: true, hostname })).toEqual([]);
   });
 
   test("there is no fault for a token, or a URL with its key", () => {

@@ -6,6 +6,7 @@ import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
 import { look } from "../../../infra/host/builder/hugo.ts";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { credentialFiles } from "../../../infra/host/secrets/secrets.ts";
 import { endOfFolders } from "../../../service/builder/build/content.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
@@ -188,6 +189,20 @@ describe("settings", () => {
     expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({
       ...{ status: names.includes("status"), notify: names.includes("notify") },
     });
+  });
+
+  test("of a reporter that purges name the zone, and the builder's say so; its unit has that credential", () => {
+    const settings = changed({ notify: undefined, purge: true, hostname: "www.example.org" } as object);
+    const { files } = builderLayer({ ...settings, hooks: settings.hooks.slice(1) }, exampleHost, {}, "z0");
+    expect(JSON.parse(endingIn("reporter/docs.json", files)).purge).toBe(
+      "https://api.cloudflare.com/client/v4/zones/z0/purge_cache",
+    );
+    expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({ notify: false, purge: true });
+    expect(values(unitText(files, units.report("docs")), "LoadCredentialEncrypted")).toContain(
+      `purge:${paths.credentials}/docs.purge`,
+    );
+    expect(credentialFiles(settings)).toContain("docs.purge");
+    expect(credentialFiles(rebuilt)).not.toContain("docs.purge");
   });
 
   test("of a reporter have the address of a site that pushgate serves, and a result of its own for each host", () => {

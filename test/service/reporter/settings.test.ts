@@ -19,8 +19,10 @@ function read(settings: object, credentials: Readonly<Record<string, string>> = 
   return readReporter({ PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: folder }).secrets;
 }
 
-test("the reporter reads a credential for each of its two posts, without the line's end", () => {
+test("the reporter reads a credential for each of its posts, without the line's end", () => {
   const both = { notify: "the-key", status: "the-token" };
+  const purge = "https://api.cloudflare.com/client/v4/zones/0/purge_cache";
+  expect(read({ purge }, { purge: "another-token" })).toEqual({ purge: "another-token" });
   expect(read({ notify, status }, both)).toEqual(both);
   expect(read({ notify }, both)).toEqual({ notify: "the-key" });
   expect(read({ status }, both)).toEqual({ status: "the-token" });

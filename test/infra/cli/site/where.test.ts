@@ -62,7 +62,7 @@ test.each<[text: RegExp, code: number, run: object, json?: ReturnType<typeof sta
 test.each<[text: string, code: number, headers: Readonly<Record<string, string>>]>([
   [`200 through Cloudflare, cf-cache-status HIT, ETag W/${mark}, as on web1\n`, 0, { etag: `W/${mark}` }],
   [`ETag "64-6", as on web2\n`, 1, { etag: '"64-6"' }],
-  [`ETag "old": no host has this page. Purge it`, 1, { etag: '"old"' }],
+  [`ETag "old": no host has this page. Purge it at Cloudflare, and set site.purge: true`, 1, { etag: '"old"' }],
   ["ETag none: Cloudflare changes the page, so it cannot be compared\n", 0, {}],
 ])("of the public page: %s", async (text, code, headers) => {
   for (const name of ["web1", "web2"]) write(name === "web2" && code === 1 ? { result: "failed" } : {}, name);
@@ -73,6 +73,15 @@ test.each<[text: string, code: number, headers: Readonly<Record<string, string>>
       `https://www.example.org/: ${text.replace(/^ETag/, "200 through Cloudflare, cf-cache-status HIT, ETag")}`,
     ),
   );
+});
+
+test("an old page of a site that is purged leads to the purge's failure", async () => {
+  const site = { webRoot: "/var/www/site", hostname: "www.example.org", purge: true };
+  hosts.configure([hostOf("web1")], [hookOf({ site })]);
+  write({});
+  answer({ "cf-cache-status": "HIT", etag: '"old"' });
+  const text = "no host has this page. npx pushgate status shows whether the purge of site.purge has failed.";
+  expect(await hosts.run("where", commit)).toMatchObject(ends(1, text));
 });
 
 test("another page is compared, and one that does not answer is not seen", async () => {

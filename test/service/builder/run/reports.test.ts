@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Report, waiting } from "../../../../service/builder/outbox.ts";
-import { reportBegin, reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
+import { draft, type ReleaseFile, seal, switchTo } from "../../../../service/builder/release/releases.ts";
+import { reportBegin, reportPurge, reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -131,6 +132,79 @@ describe("a result", () => {
     rmSync(folder, { recursive: true });
     const warnings = end({ result: "published", commit: a });
     expect(warnings).toEqual([expect.stringMatching(/^the result is not reported: .*ENOENT/)]);
+  });
+});
+
+describe("a purge", () => {
+  onPlaces();
+  beforeEach(() => {
+    folder = join(places.site, "reports");
+    mkdirSync(folder);
+  });
+  /** Publishes a release of these files, by their hashes; what is to be purged then. */
+  const published = (number: number, files: Readonly<Record<string, string>>) => {
+    const release = `00000${number}-a`;
+    const entries = Object.entries(files).map(([path, sha256]): [string, ReleaseFile] => [
+      path,
+      { size: 1, sha256, built: release },
+    ]);
+    mkdirSync(places.release(release), { recursive: true });
+    draft(places, { release, commit: "c".repeat(40), at: "", pages: 1, from: { folder: "" }, files: new Map(entries) });
+    seal(places, release);
+    return switched(release);
+  };
+  const switched = (release: string) => {
+    switchTo(places, release);
+    return purged();
+  };
+  const purged = (purge = true) => {
+    const run = new Run([]);
+    reportPurge({ settings: { reports: { folder, status: false, notify: false, purge } }, places }, run);
+    const found = all().map(({ paths }) => paths?.join(" ") ?? "all");
+    for (const name of readdirSync(folder)) rmSync(join(folder, name));
+    return [...found, ...run.last.warnings];
+  };
+  const many = (count: number, more = "", hash = "1") =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`${i}${more}.txt`, hash]));
+
+  test("is of all at first, then of each URL that a release or a rollback changes, once", () => {
+    expect(published(1, { "index.html": "1", "posts/a/index.html": "1", "x.css": "1" })).toEqual(["all"]);
+    expect(purged()).toEqual([]);
+    const second = { "index.html": "2", "posts/b/index.html": "1", "x.css": "1", "myindex.html": "1" };
+    expect(published(2, second)).toEqual([
+      "index.html  posts/a/index.html posts/a/ posts/b/index.html posts/b/ myindex.html",
+    ]);
+    expect(published(3, second)).toEqual([]);
+    expect(switched("000001-a")).toEqual([expect.stringMatching(/^index.html /)]);
+    // A builder that was killed, or had no room, between publish and report.
+    const outbox = folder;
+    folder = join(places.site, "missing");
+    switchTo(places, "000002-a");
+    const run = new Run([]);
+    reportPurge({ settings: { reports: { folder, status: false, notify: false, purge: true } }, places }, run);
+    expect(run.last.warnings).toEqual([expect.stringContaining("ENOENT")]);
+    folder = outbox;
+    expect(purged()).toEqual([expect.stringMatching(/^index.html /)]);
+  });
+
+  test("is of 30 URLs a request, and of all where that is too many, too long, or the former release is unknown", () => {
+    published(1, {});
+    expect(published(2, many(31))).toEqual([expect.stringMatching(/^(\d+\.txt ?){30}$/), "30.txt"]);
+    expect(published(3, many(300, "", "2"))).toHaveLength(10);
+    expect(published(4, many(301, "", "3"))).toEqual(["all"]);
+    expect(published(5, many(301, "", "3"))).toEqual([]);
+    published(6, many(30, "x".repeat(200)));
+    expect(published(7, many(30, "x".repeat(200), "2"))).toEqual(["all"]);
+    writeFileSync(places.purged, "000000-gone");
+    expect(published(8, {})).toEqual(["all"]);
+  });
+
+  test("is nothing where no release is published, or site.purge is not set", () => {
+    expect(purged()).toEqual([]);
+    published(1, { "index.html": "1" });
+    switchTo(places, "000001-a");
+    rmSync(places.purged);
+    expect([purged(false), existsSync(places.purged)]).toEqual([[], false]);
   });
 });
 
