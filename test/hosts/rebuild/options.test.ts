@@ -194,11 +194,12 @@ describe("metrics", () => {
     await host.inside("apt-get -qq -y --no-install-recommends install prometheus", { timeout: 120_000 });
     await host.writeFile("/etc/nginx/conf.d/metrics.conf", blocks("nginx")[0]!);
     for (const commands of blocks("sh")) await host.inside(`set -e\n${commands}`);
-    const [job, rules] = blocks("yaml");
-    const configuration = `global: { scrape_interval: 1s }\nrule_files: [pushgate.yml]\nscrape_configs:\n${job}`;
-    await host.writeFile("/etc/prometheus/pushgate.yml", rules!);
+    const [job, ruleFiles] = blocks("yaml");
+    const configuration = `global: { scrape_interval: 1s }\n${ruleFiles}scrape_configs:\n${job}`;
+    const rules = new URL("../../../docs/grafana/alerts.yml", import.meta.url);
+    await host.writeFile("/etc/prometheus/pushgate.yml", readFileSync(rules, "utf8"));
     await host.writeFile("/etc/prometheus/prometheus.yml", configuration);
-    expect(await host.read("promtool check config /etc/prometheus/prometheus.yml")).toMatch(/4 rules found/);
+    expect(await host.read("promtool check config /etc/prometheus/prometheus.yml")).toMatch(/5 rules found/);
     const { stdout, stderr } = await host.inside(`${curl} | promtool check metrics`);
     expect(stdout + stderr).toBe("");
     await host.inside("systemctl restart prometheus");
@@ -214,7 +215,7 @@ describe("metrics", () => {
     await scraped("pushgate_spool_deliveries", ({ site, docs }) => site === 0 && docs === 0);
     await scraped("time() - pushgate_last_success_timestamp_seconds", ({ docs }) => docs! < 60);
     await scraped(
-      'ALERTS{alertname=~"Pushgate(Down|BuildFails|SiteIsOld)"}',
+      'ALERTS{alertname=~"Pushgate(Down|BuildFails|SiteIsOld|DeliveryWaits)"}',
       (found) => Object.keys(found).length === 0,
     );
   });

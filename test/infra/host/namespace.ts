@@ -20,6 +20,7 @@ const packageOf = {
   nginx: "nginx",
   openssl: "openssl",
   perl: "perl-base",
+  promtool: "prometheus",
   ssh: "openssh-client",
   shellcheck: "shellcheck",
   "systemd-analyze": "systemd",
