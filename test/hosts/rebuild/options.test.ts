@@ -6,15 +6,19 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
+import type { Ruleset } from "../../fakes/cloudflare/zone.ts";
+import { cloudflareName } from "../../fakes/git-host.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { socketOfSite } from "../attackers.ts";
 import { until } from "../lab/process.ts";
+import { zoneName } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, timersEnd } from "./status.ts";
 
 const rebuild = await deployedRebuild("options");
 const { host } = rebuild;
+const [hostname, purgeToken] = [`docs.${zoneName}`, "a-token-that-may-only-purge"];
 
 const isActive = async (unit: string) =>
   (await host.inside(`systemctl is-active '${unit}'`, { check: false })).stdout.trim();
@@ -38,9 +42,15 @@ test("up moves a site into a folder of its repository, without the units of a co
     ".gitmodules": '[submodule "plain"]\n\tpath = web/themes/plain\n\turl = ../plain.git\n',
   });
   rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
-  rebuild.configure("docs", { notify: { url: "https://git.example.net/hooks/builds", format: "standard" } });
+  const notify = { url: "https://git.example.net/hooks/builds", format: "standard" };
+  rebuild.configure("docs", { notify, hostname, purge: true });
+  rebuild.git.resolver.names.set(cloudflareName, rebuild.git.addresses);
+  rebuild.git.cloudflare.to = rebuild.world.api.url;
+  rebuild.world.api.tokens[purgeToken] = ["Cache Purge"];
   const { token, key } = rebuild.git.status;
-  await rebuild.world.stack.setSecrets({ "pushgate:secrets": { docs: { status: token, notify: key } } });
+  await rebuild.world.stack.setSecrets({
+    "pushgate:secrets": { docs: { status: token, notify: key, purge: purgeToken } },
+  });
   // Hugo lists the pages where this file is not there, as for a first release.
   const pages = `${paths.sites}/site/work/cache/pages.csv`;
   expect(await host.read(`cat ${pages} && rm ${pages}`)).toMatch(/^\/content\/.*,https:\/\/www\.example\.org\//m);
@@ -136,6 +146,35 @@ describe("results", () => {
     delete rebuild.git.status.faults.status;
     await resultOf(await pushed("taken"), "success");
     await state("inactive");
+  });
+
+  test("of a page that Cloudflare caches the reporter purges the old one, over TLS; without it the old one stays", async () => {
+    const { api, visit } = rebuild.world;
+    const rule = { action: "set_cache_settings", action_parameters: { cache: true }, enabled: true };
+    const rules = [{ ...rule, expression: `http.host eq "${hostname}"` }];
+    api.zone.rulesets.push({ phase: "http_request_cache_settings", rules } as unknown as Ruleset);
+    const shown = async () => {
+      const { headers, body } = await visit(hostname);
+      return `${headers["cf-cache-status"]} ${/layout-(\w+)/.exec(body)?.[1]}`;
+    };
+    const sent = () =>
+      until("no report waits", async () => (await host.read(`ls ${paths.reports}/docs`)) === "" || undefined);
+    await pushed("cached");
+    await sent();
+    expect([await shown(), await shown()]).toEqual(["MISS cached", "HIT cached"]);
+    await host.inside(`systemctl stop ${units.reportPath("docs")}`);
+    await pushed("purged");
+    expect(await shown()).toBe("HIT cached");
+    await host.inside(`systemctl start ${units.reportPath("docs")}`);
+    await sent();
+    expect(await shown()).toBe("MISS purged");
+    const purges = api.requests.filter(({ path }) => path.endsWith("/purge_cache"));
+    expect(purges.map(({ status }) => status)).toEqual(purges.map(() => 200));
+    expect([purges[0]!.body, purges.at(-1)!.body]).toEqual([
+      { hosts: [hostname] },
+      { files: ["index.html", ""].map((path) => `https://${hostname}/${path}`) },
+    ]);
+    api.zone.rulesets.pop();
   });
 });
 
@@ -245,14 +284,14 @@ describe("metrics", () => {
   });
 });
 
-test("up removes the timer of a schedule that is dropped, and without token and site.notify the reporter's units, account and files", async () => {
+test("up removes the timer of a schedule that is dropped, and without token, site.notify and site.purge the reporter's units, account and files", async () => {
   rebuild.configure("site", { schedule: undefined });
-  rebuild.configure("docs", { notify: undefined });
-  for (const name of ["status", "notify"])
+  rebuild.configure("docs", { notify: undefined, purge: undefined });
+  for (const name of ["status", "notify", "purge"])
     await rebuild.world.stack.pulumi("config", "rm", "--stack", "test", "--path", `pushgate:secrets.docs.${name}`);
   await rebuild.up();
   expect(await host.read("systemctl list-units --all --no-legend 'pushgate-schedule@*' 'pushgate-report@*'")).toBe("");
-  const left = ["pushgate-schedule@site", "pushgate-report@docs", "docs.status", "docs.notify"]
+  const left = ["pushgate-schedule@site", "pushgate-report@docs", "docs.status", "docs.notify", "docs.purge"]
     .map((name) => `-name '*${name}*'`)
     .join(" -o ");
   const stored = `find /etc /var/spool /run/systemd /var/lib/systemd/timers ${left}`;

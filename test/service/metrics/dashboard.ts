@@ -1,6 +1,6 @@
 /**
  * docs/grafana/dashboard.json, which `npm run fix` writes: a table of panels, in the types of Grafana's schema. No object of
- * theirs has a spread, which would take properties that the schema does not know.
+ * these types has a spread, which would take properties that the schema does not know.
  */
 import { type Dashboard, type DataSourceRef, type FieldConfig, type Panel, ThresholdsMode } from "@grafana/schema";
 
