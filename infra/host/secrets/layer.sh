@@ -1,5 +1,5 @@
-# A name is a hook's for its secrets, or `<hook>.deploy-key`,
-# `<hook>.status`, `<hook>.notify`, `<hook>.purge`: after the dot, what a unit loads it as, and to which systemd-creds binds it.
+# A name is a hook's for its secrets, or `<hook>.deploy-key`, `<hook>.status`, `<hook>.notify`, `<hook>.purge`: after the
+# dot, what a unit loads it as, and to which systemd-creds binds it.
 
 salt=$state/salt
 # Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.
@@ -24,9 +24,9 @@ activate() {
   while read -r name current previous; do
     among "$name" "$names" || { say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1; }
     [ -n "$current" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
-    # A token is as short as its git host makes it.
+    # A token, or the end of a URL, is as short as its server makes it.
     least=32
-    case $name in *.status) least=16 ;; esac
+    case $name in *.status | *.purge) least=16 ;; *.notify) least=1 ;; esac
     plain_text | systemd-creds encrypt --with-key=host --name="${name##*.}" - "$credentials/.$name.new"
     # An empty input encrypts without an error, and an empty HMAC key would let every sender in.
     [ "$(systemd-creds decrypt --name="${name##*.}" "$credentials/.$name.new" - | wc -c)" -gt "$least" ] || {

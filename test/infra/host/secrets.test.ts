@@ -157,6 +157,17 @@ describe("on a host", () => {
     expect(judged(stdout, all)).toEqual(["as declared"]);
   });
 
+  test("a token may be as short as its server makes it: of the git host, of Cloudflare, the key of Mattermost's webhook", () => {
+    const purging = {
+      ...rebuilt,
+      hooks: rebuilt.hooks.map((hook) => ({ ...hook, site: { ...hook.site!, purge: true } })),
+    };
+    const short = { "docs.status": ["s".repeat(20)], "docs.notify": ["T0/x"], "docs.purge": ["p".repeat(20)] };
+    const given = { ...all, ...short, "site.purge": ["p".repeat(40)] };
+    const { stdout } = onHost(`${applied(purging, given)}${audit(purging)}`);
+    expect([stdout.match(/^applied .*$/gm), judged(stdout, given)]).toEqual([["applied 0"], ["as declared"]]);
+  });
+
   test("after a rotation and after the removal of a hook the audit agrees, and the layer's removal leaves nothing", () => {
     const site = [`new-${configured.site.current}`, configured.site.current];
     const less = { ...example, hooks: [example.hooks[0]!] };
