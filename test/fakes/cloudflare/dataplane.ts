@@ -78,8 +78,11 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     events.push({ ray, target, status, decidedBy });
     const kept = pairs(got.rawHeaders).filter(([name]) => !notReturned.test(name));
     const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": verdict.caches ? "MISS" : "DYNAMIC" };
+    const parts: Buffer[] = [];
     if (verdict.caches && method === "GET" && status === 200)
-      void buffer(got).then((body) => cache.set(url, { headers: kept.flat(), body }));
+      got
+        .on("data", (part: Buffer) => parts.push(part))
+        .on("end", () => cache.set(url, { headers: kept.flat(), body: Buffer.concat(parts) }));
     response.writeHead(status, [...kept, ...Object.entries(own)].flat());
     got.on("error", () => response.destroy()).pipe(response);
   }

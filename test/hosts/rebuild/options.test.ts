@@ -2,7 +2,6 @@
  * What the configuration adds to a published site: its folder in the repository and a schedule; results at the git host,
  * through the reporter's unit; metrics as docs/metrics.md says. The tests run on one host, in this order.
  */
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
@@ -13,6 +12,7 @@ import { socketOfSite } from "../attackers.ts";
 import { until } from "../lab/process.ts";
 import { zoneName } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
+import { type Instant, metricsPage, queried, startPrometheus } from "./prometheus.ts";
 import { front, page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, timersEnd } from "./status.ts";
 
@@ -152,7 +152,7 @@ describe("results", () => {
     const { api, visit } = rebuild.world;
     const rule = { action: "set_cache_settings", action_parameters: { cache: true }, enabled: true };
     const rules = [{ ...rule, expression: `http.host eq "${hostname}"` }];
-    api.zone.rulesets.push({ phase: "http_request_cache_settings", rules } as unknown as Ruleset);
+    api.zone.rulesets.push({ kind: "zone", phase: "http_request_cache_settings", rules } as unknown as Ruleset);
     const shown = async () => {
       const { headers, body } = await visit(hostname);
       return `${headers["cf-cache-status"]} ${/layout-(\w+)/.exec(body)?.[1]}`;
@@ -181,22 +181,12 @@ describe("results", () => {
 describe("metrics", () => {
   const curl = `curl -sS --fail --unix-socket ${paths.metrics} http://localhost/metrics`;
   const scrape = () => host.read(curl);
-  const text = readFileSync(new URL("../../../docs/metrics.md", import.meta.url), "utf8");
-  /** The blocks of docs/metrics.md in a language, in their order. */
-  const blocks = (language: string): string[] =>
-    [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, "gms"))].map(([, block]) => block!);
-
   /** Polls until Prometheus has scraped a value that fits; its values by their labels. */
   const scraped = (query: string, fits: (found: Record<string, number>) => boolean) =>
     until(
       `Prometheus has ${query}`,
       async () => {
-        const answer = await host.read(
-          // While Prometheus starts, it rejects a query with 503 and text.
-          `curl -fsS --get --data-urlencode 'query=${query}' http://127.0.0.1:9090/api/v1/query || echo '{}'`,
-        );
-        type Found = { data?: { result: { metric: Record<string, string>; value: [number, string] }[] } };
-        const named = (JSON.parse(answer) as Found).data?.result.map(
+        const named = (await queried<Instant>(host, "query", { query }))?.map(
           ({ metric: { instance: _, job: __, __name__: ___, ...labels }, value }) => [
             Object.values(labels).sort().join(" "),
             Number(value[1]),
@@ -210,10 +200,12 @@ describe("metrics", () => {
 
   test("docs/metrics.md names each metric that the host has, with its type, and each reason and result", async () => {
     const metrics = await scrape();
-    const rows = [...text.matchAll(/^\| `(pushgate_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => `${name} ${type}`);
+    const rows = [...metricsPage.matchAll(/^\| `(pushgate_\w+)` \| (\w+) \|/gm)].map(
+      ([, name, type]) => `${name} ${type}`,
+    );
     expect([...metrics.matchAll(/^# TYPE (.*)$/gm)].map(([, type]) => type).sort()).toEqual(rows.sort());
     for (const label of ["reason", "result"]) {
-      const [, listed = ""] = new RegExp(`^- \`${label}\` is one of ([^.]*)\\.`, "ms").exec(text) ?? [];
+      const [, listed = ""] = new RegExp(`^- \`${label}\` is one of ([^.]*)\\.`, "ms").exec(metricsPage) ?? [];
       const words = [...listed.matchAll(/`(\w+)`/g)].map(([, word]) => word!);
       const found = [...metrics.matchAll(new RegExp(`${label}="(\\w+)"`, "g"))].map(([, word]) => word);
       expect(new Set(found)).toEqual(new Set(words));
@@ -230,18 +222,9 @@ describe("metrics", () => {
   });
 
   test("a real Prometheus scrapes through nginx with the page's text, and sees a push from the 202 to the build", async () => {
-    await host.inside("apt-get -qq -y --no-install-recommends install prometheus", { timeout: 120_000 });
-    await host.writeFile("/etc/nginx/conf.d/metrics.conf", blocks("nginx")[0]!);
-    for (const commands of blocks("sh")) await host.inside(`set -e\n${commands}`);
-    const [job, ruleFiles] = blocks("yaml");
-    const configuration = `global: { scrape_interval: 1s }\n${ruleFiles}scrape_configs:\n${job}`;
-    const rules = new URL("../../../docs/grafana/alerts.yml", import.meta.url);
-    await host.writeFile("/etc/prometheus/pushgate.yml", readFileSync(rules, "utf8"));
-    await host.writeFile("/etc/prometheus/prometheus.yml", configuration);
-    expect(await host.read("promtool check config /etc/prometheus/prometheus.yml")).toMatch(/5 rules found/);
+    await startPrometheus(host);
     const { stdout, stderr } = await host.inside(`${curl} | promtool check metrics`);
     expect(stdout + stderr).toBe("");
-    await host.inside("systemctl restart prometheus");
     await scraped('up{job="pushgate"}', (found) => found[""] === 1);
 
     const accepted = "pushgate_deliveries_accepted_total";
