@@ -55,7 +55,7 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
   });
 }
 
-/** URLs that Cloudflare takes at once on every plan; requests for one publish, of all that a minute has on the free plan. */
+/** Of a request: URLs that Cloudflare takes on each plan, and bytes that fit into a report. Requests: for one publish. */
 const most = { urls: 30, requests: 10, bytes: 6 << 10 };
 
 /**

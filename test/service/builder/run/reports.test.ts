@@ -210,28 +210,39 @@ describe("a purge", () => {
 
 describe("a run", () => {
   const outside = join(tmpdir(), `pushgate-reports-${process.pid}`);
-  onCopies(1, { reports: { folder: outside, status: true, notify: true } });
+  onCopies(1, { reports: { folder: outside, status: true, notify: true, purge: true } });
   beforeEach(() => {
     folder = outside;
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder);
   });
 
-  test("reports the commit that it builds, and turns; a rollback is no build, whether it succeeds or not", async () => {
+  test("reports the commit that it builds, turns, and what is published; a rollback is no build, whether it succeeds or not", async () => {
     const push = async (files: Files) => {
       expect((await site.pushed(files)).last.warnings).toEqual([]);
       return site.repository.head()!.slice(0, 6);
     };
+    const first = site.repository.head()!.slice(0, 6);
     const bad = await push({ "layouts/index.html": "{{ nothing }}" });
-    expect(added()).toEqual([`status pending ${bad}`, `status failure ${bad}`, `notify failure ${bad}`]);
+    expect(added()).toEqual([
+      `status pending ${bad}`,
+      `status failure ${bad}`,
+      `notify failure ${bad}`,
+      `purge success ${first}`,
+    ]);
     const good = await push(siteFiles(2));
-    expect(added()).toEqual([`status pending ${good}`, `status success ${good}`, `notify success ${good}`]);
+    expect(added()).toEqual([
+      `status pending ${good}`,
+      `status success ${good}`,
+      `notify success ${good}`,
+      `purge success ${good}`,
+    ]);
     for (const release of [site.status().releases[1]!.id, "none"]) {
       site.rollback(release);
       await site.work();
     }
     expect(site.journal.slice(-2).map(({ result }) => result)).toEqual(["rolled back", "rejected"]);
-    expect(added()).toEqual([]);
+    expect(added()).toEqual([`purge success ${first}`]);
     rmSync(folder, { recursive: true });
   });
 });
