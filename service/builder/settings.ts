@@ -65,11 +65,18 @@ export const builderShape = v.object({
 
 export type BuilderSettings = Readonly<v.InferOutput<typeof builderShape>>;
 
+export type FetchSettings = Pick<BuilderSettings, "fetcher"> & {
+  readonly limits: Pick<BuilderSettings["limits"], "releaseBytes" | "seconds">;
+};
+
+export const readSettings = (env: Environment): BuilderSettings =>
+  withFaults((report) => readShape(builderShape, env, report));
+
 export type Builder = ReturnType<typeof readBuilder>;
 
 export function readBuilder(env: Environment = environment) {
   return {
-    settings: withFaults((report): BuilderSettings | undefined => readShape(builderShape, env, report)),
+    settings: readSettings(env),
     path: env.PATH ?? "/usr/local/bin:/usr/bin:/bin",
     /** PEM file of the authorities that an https repository's certificate is checked against; else the host's. */
     ...(env.GIT_SSL_CAINFO && { authorities: env.GIT_SSL_CAINFO }),
@@ -79,8 +86,8 @@ export function readBuilder(env: Environment = environment) {
 /** In systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
 
-/** Codes of the fetcher: the repository is at fault; a registry did not answer. */
-export const exits = { fault: 65, unavailable: 69 } as const;
+/** Codes of the fetcher, by the results of its setbacks. */
+export const exits = { rejected: 65, failed: 69 } as const;
 
 /** Go's, of the digests of public modules. */
 export const checksums = "https://sum.golang.org";

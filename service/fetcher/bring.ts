@@ -1,14 +1,15 @@
 /** What a fetch brings, by the folder that has the files which name it. */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import type { Bring } from "./fault.ts";
+import type { FetchSettings } from "../builder/settings.ts";
 import { modules } from "./modules.ts";
 import { packages } from "./npm.ts";
 
-const kinds: Readonly<Record<string, Bring>> = { modules, packages };
+/** Each reads the files of one folder, and fills another. Throws Setback. */
+const kinds = { modules, packages };
 
-/** Brings into `fetched` what the folders in `wanted` name. Throws Fault. */
-export async function bringAll(wanted: string, fetched: string, settings: Parameters<Bring>[2]): Promise<void> {
+/** Brings into `fetched` what the folders in `wanted` name. Throws Setback. */
+export async function bringAll(wanted: string, fetched: string, settings: FetchSettings): Promise<void> {
   for (const [name, bring] of Object.entries(kinds)) {
     if (!existsSync(join(wanted, name))) continue;
     mkdirSync(join(fetched, name));

@@ -9,21 +9,20 @@ import { type Entry, openPromise } from "yauzl";
 import { onDisk } from "../builder/build/disk.ts";
 import { isConfiguration } from "../builder/build/hugo.ts";
 import { counting, ifThere, tooMany } from "../builder/files.ts";
-import { mebibytes } from "../builder/run/setback.ts";
-import { checksums } from "../builder/settings.ts";
+import { failed, mebibytes, rejected, Setback } from "../builder/run/setback.ts";
+import { checksums, type FetchSettings } from "../builder/settings.ts";
 import { exchange } from "../exchange.ts";
 import { printable } from "../printable.ts";
-import { type Bring, Fault } from "./fault.ts";
 
 type Module = readonly [path: string, version: string];
 type Sums = ReadonlyMap<string, string>;
 
 const most = { modules: 1_000, modBytes: 1 << 20 } as const;
 
-const fault = (message: string): Fault => new Fault("fault", message);
-const differs = (what: string): Fault => fault(`${what} has another digest than go.sum has.`);
+const differs = (what: string): Setback => rejected(`${what} has another digest than go.sum has.`);
 
-export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits = counting()) => {
+/** `fits`: whether there may be one more path. */
+export async function modules(wanted: string, fetched: string, { limits, fetcher }: FetchSettings, fits = counting()) {
   const until = Date.now() + 900 * limits.seconds; // a tenth is left to say why
   const [mod, sum] = ["go.mod", "go.sum"].map((name) => readFileSync(join(wanted, name), "utf8")) as [string, string];
   const sums: Sums = new Map([...sum.matchAll(/^(\S+ \S+) (h1:\S+)$/gm)].map(([, what, sum]) => [what!, sum!]));
@@ -31,18 +30,18 @@ export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits 
     ask(`${fetcher.registries.go}/${module.map(escaped).join("/@v/")}.${kind}`, bytes, until, into);
   const chosen = await choose(requirements(mod, true), sums, (module) => get(module, "mod", most.modBytes));
   const archives = chosen.filter((module) => sums.has(module.join(" ")));
-  if (archives.length === 0) throw fault("go.sum has the digest of no module of go.mod.");
+  if (archives.length === 0) throw rejected("go.sum has the digest of no module of go.mod.");
 
   const [vendor, archive] = [join(fetched, "_vendor"), join(fetched, "archive")];
   mkdirSync(vendor);
-  const tooLarge = fault(
+  const tooLarge = rejected(
     `the modules take more than ${mebibytes(limits.releaseBytes)} MiB. Raise hooks[].site.limits.releaseMiB.`,
   );
   let room = limits.releaseBytes;
   const admit = (name: string, size: number) => {
     room -= onDisk(size);
     if (room < 0) throw tooLarge;
-    if (!fits(name)) throw fault(`the modules have ${tooMany}.`);
+    if (!fits(name)) throw rejected(`the modules have ${tooMany}.`);
   };
   const bring = async (module: Module, sum: string | undefined) => {
     const [path, version] = module;
@@ -70,7 +69,7 @@ export const modules: Bring = async (wanted, fetched, { limits, fetcher }, fits 
   }
   rmSync(archive);
   writeFileSync(join(vendor, "modules.txt"), brought.map((module) => `# ${module.join(" ")}\n`).join(""));
-};
+}
 
 /** The configurations of a module, in one text. */
 function configurationOf(folder: string): string {
@@ -113,7 +112,7 @@ function requirements(text: string, own = false): Module[] {
     if (words[0] === ")") block = [];
     else if (words.at(-1) === "(") block = words.slice(0, -1);
     else if (own && (verb === "replace" || verb === "exclude"))
-      throw fault(`go.mod has "${verb} ${printable(path, 200)}", which no proxy brings.`);
+      throw rejected(`go.mod has "${verb} ${printable(path, 200)}", which no proxy brings.`);
     else if (verb === "require" && isPath.test(path) && isVersion.test(version)) return [[path, version] as const];
     return [];
   });
@@ -127,7 +126,7 @@ async function choose(first: readonly Module[], sums: Sums, get: (module: Module
     const name = module.join(" ");
     const [path, version] = module;
     if (seen.has(name)) return [];
-    if (seen.add(name).size > most.modules) throw fault(`go.mod leads to more than ${most.modules} modules.`);
+    if (seen.add(name).size > most.modules) throw rejected(`go.mod leads to more than ${most.modules} modules.`);
     const former = chosen.get(path);
     if (former === undefined || orderOf(version) > orderOf(former)) chosen.set(path, version);
     const sum = sums.get(`${name}/go.mod`);
@@ -168,14 +167,14 @@ async function ask(
   const seconds = Math.max(1, (until - Date.now()) / 1000);
   const asked = exchange({ url, headers: {} }, { seconds, bytes, keeps: true, into });
   const { status, headers, text } = await asked.catch((error: Error) => {
-    throw new Fault("unavailable", `${where} cannot be read: ${printable(error.message, 200)}.`);
+    throw failed(`${where} cannot be read: ${printable(error.message, 200)}.`);
   });
   if (status === 200) return text;
   const next = status < 400 && headers.location && new URL(headers.location, url);
   if (next && next.protocol === new URL(url).protocol && hops > 0) return ask(next.href, bytes, until, into, hops - 1);
   // A proxy keeps what it has: there is no such module.
-  const isMissing = status === 404 || status === 410;
-  throw new Fault(isMissing ? "fault" : "unavailable", `${where} has the status ${status}.`);
+  const fault = status === 404 || status === 410 ? rejected : failed;
+  throw fault(`${where} has the status ${status}.`);
 }
 
 /** Unpacks what lies below `prefix`, which is all, into `folder`. Returns the archive's digest, as go.sum has it. */
@@ -199,8 +198,8 @@ async function unpack(archive: string, prefix: string, folder: string, admit: (n
   } catch (error) {
     const { code, syscall, message } = error as NodeJS.ErrnoException;
     const ofHost = syscall !== undefined && !/^E(EXIST|ISDIR|NOTDIR|NAMETOOLONG)$/.test(code ?? "");
-    if (error instanceof Fault || ofHost) throw error;
-    throw fault(`the archive of ${prefix.slice(0, -1)} is none of a module: ${printable(message, 300)}.`);
+    if (error instanceof Setback || ofHost) throw error;
+    throw rejected(`the archive of ${prefix.slice(0, -1)} is none of a module: ${printable(message, 300)}.`);
   }
   return hash1(digests);
 }

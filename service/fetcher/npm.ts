@@ -3,8 +3,9 @@ import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { runChild } from "../builder/child.ts";
 import { remove } from "../builder/files.ts";
+import { failed, rejected, type Setback } from "../builder/run/setback.ts";
+import type { FetchSettings } from "../builder/settings.ts";
 import { environment } from "../settings.ts";
-import { type Bring, Fault } from "./fault.ts";
 import { lockFault } from "./lock-file.ts";
 
 /** Codes of npm that another try does not change. */
@@ -12,9 +13,10 @@ const ofRepository = /^E(4(?!08|29)\d\d|USAGE|INTEGRITY|TARGET|JSONPARSE|NOENT|B
 
 const files = ["package.json", "package-lock.json"];
 
-export const packages: Bring = async (wanted, fetched, { limits, fetcher: { node, registries } }) => {
+export async function packages(wanted: string, fetched: string, { limits, fetcher }: FetchSettings) {
+  const { node, registries } = fetcher;
   const fault = lockFault(readFileSync(join(wanted, "package-lock.json"), "utf8"));
-  if (fault !== undefined) throw new Fault("fault", fault);
+  if (fault !== undefined) throw rejected(fault);
   for (const name of files) copyFileSync(join(wanted, name), join(fetched, name));
   const args = [
     `${node}/lib/node_modules/npm/bin/npm-cli.js`,
@@ -34,15 +36,15 @@ export const packages: Bring = async (wanted, fetched, { limits, fetcher: { node
   if (ended.code !== 0) throw faultOf(ended.stderr);
   for (const name of [...files, "cache"]) remove(join(fetched, name));
   mkdirSync(join(fetched, "node_modules"), { recursive: true });
-};
+}
 
 const codeOf = (stderr: string): string => /^npm (?:error|ERR!) code (\S+)/m.exec(stderr)?.[1] ?? "";
 
 /** From npm's lines: "npm error code E404", and then what it says of that. */
-function faultOf(stderr: string): Fault {
+function faultOf(stderr: string): Setback {
   const code = codeOf(stderr);
   const lines = [...stderr.matchAll(/^npm (?:error|ERR!) +(.+)$/gm)].map(([, line]) => line!);
   const said = lines.filter((line) => !/^(code|errno|A complete log|Clean install|Usage:)/.test(line)).slice(0, 3);
   const reason = `npm ci failed, ${code || "without a code"}: ${said.join(" ") || stderr.slice(-300)}`;
-  return new Fault(ofRepository.test(code) ? "fault" : "unavailable", reason);
+  return ofRepository.test(code) ? rejected(reason) : failed(reason);
 }

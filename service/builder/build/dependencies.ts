@@ -172,9 +172,9 @@ function reasonOf(ended: Ended, { seconds }: BuilderSettings["limits"], advice: 
   const { result, status, output } = ended;
   const said = printable(output.trim().split("\n").at(-1) ?? "", 1_000);
   switch (result === "exit-code" ? Number(status) : result) {
-    case exits.fault:
+    case exits.rejected:
       return rejected(`${said} ${advice}`.trim());
-    case exits.unavailable:
+    case exits.failed:
       return failed(`${said} ${ofRelay}`.trim());
     case "oom-kill":
       return failed("the fetch of dependencies reached its memory limit. Raise hooks[].site.limits.memoryMiB.");

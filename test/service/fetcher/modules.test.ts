@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { Bring } from "../../../service/fetcher/fault.ts";
 import { modules, orderOf } from "../../../service/fetcher/modules.ts";
 import { moduleWithout } from "../module-without.ts";
 import { folder, onFolder } from "../own-folder.ts";
@@ -30,9 +29,9 @@ function fetched(mod: string, sum: string, { seconds = 30 } = {}, by = modules) 
   return by(at("wanted"), at("fetched"), { limits: { releaseBytes: MiB, seconds }, fetcher }, () => --left > 0);
 }
 
-async function without(removed: readonly Part[]): Promise<Bring> {
+async function without(removed: readonly Part[]): Promise<typeof modules> {
   const changes = removed.map((name) => parts[name]);
-  return (await moduleWithout<{ modules: Bring }>("fetcher/modules.ts", folder, changes)).modules;
+  return (await moduleWithout<{ modules: typeof modules }>("fetcher/modules.ts", folder, changes)).modules;
 }
 
 test("the latest version that any go.mod names is unpacked, and an archive that go.sum lacks is not requested", async () => {
@@ -121,7 +120,7 @@ test.each<Row>([
   proxy.add({ ...one, entries });
   const by = what === ".. unseen by yauzl" ? await without(["yauzl"]) : modules;
   const message = expect.stringContaining(reason);
-  await expect(fetched(mod, sum, {}, by)).rejects.toThrow(expect.objectContaining({ kind: "fault", message }));
+  await expect(fetched(mod, sum, {}, by)).rejects.toThrow(expect.objectContaining({ result: "rejected", message }));
   expect(existsSync(at("fetched/out"))).toBe(false);
   await fetched(mod, sum, {}, await without([...remove, "sum"]));
   expect(existsSync(join(at("fetched/_vendor/example.org/a"), file))).toBe(true);
@@ -140,27 +139,39 @@ test("a proxy that sends a byte now and then ends the fetch in its time, which i
   proxy.has.set(`${one.at}.zip`, (send) => void setInterval(() => send("x"), 50).unref());
   const began = performance.now();
   const message = expect.stringMatching(/v1\.0\.0\.zip cannot be read: no answer within [\d.]+ s\.$/);
-  await expect(fetched(mod, sum, { seconds: 1 })).rejects.toMatchObject({ kind: "unavailable", message });
+  await expect(fetched(mod, sum, { seconds: 1 })).rejects.toMatchObject({ result: "failed", message });
   expect(performance.now() - began).toBeLessThan(3_000);
 });
 
 const many = Array.from({ length: 1_001 }, (_, i) => `require example.org/x${i} v1.0.0\n`).join("");
 /** `answers`: of the proxy, in place of one's files. */
-type End = [what: string, mod: string, answers: Record<string, number | string>, kind: string, reason: string];
+type End = [what: string, mod: string, answers: Record<string, number | string>, result: string, reason: string];
 test.each<End>([
-  ["another go.mod", mod, { mod: `${one.mod}\n` }, "fault", "go.mod of example.org/a v1.0.0 has another digest"],
-  ["no module of that version", mod, { zip: 404 }, "fault", ".zip has the status 404."],
-  ["a broken proxy", mod, { mod: 500 }, "unavailable", ".mod has the status 500."],
-  ["a proxy that sends in circles", mod, { mod: 302, "/moved": 302 }, "unavailable", "/moved has the status 302."],
-  ["a replacement", `${mod}replace example.org/a => ../a`, {}, "fault", 'has "replace example.org/a", which no proxy'],
-  ["an exclusion", `${mod}exclude (\n\texample.org/a v1.1.0\n)`, {}, "fault", 'go.mod has "exclude example.org/a"'],
-  ["a go.sum of others", "require example.org/b v1.0.0", {}, "fault", "go.sum has the digest of no module of go.mod."],
-  ["a path with ..", "require example.org/../../x v1.0.0", {}, "fault", "go.sum has the digest of no module"],
-  ["a thousand modules and one", many, {}, "fault", "go.mod leads to more than 1000 modules."],
-])("%s ends the fetch", async (_, mod, answers, kind, reason) => {
+  ["another go.mod", mod, { mod: `${one.mod}\n` }, "rejected", "go.mod of example.org/a v1.0.0 has another digest"],
+  ["no module of that version", mod, { zip: 404 }, "rejected", ".zip has the status 404."],
+  ["a broken proxy", mod, { mod: 500 }, "failed", ".mod has the status 500."],
+  ["a proxy that sends in circles", mod, { mod: 302, "/moved": 302 }, "failed", "/moved has the status 302."],
+  [
+    "a replacement",
+    `${mod}replace example.org/a => ../a`,
+    {},
+    "rejected",
+    'has "replace example.org/a", which no proxy',
+  ],
+  ["an exclusion", `${mod}exclude (\n\texample.org/a v1.1.0\n)`, {}, "rejected", 'go.mod has "exclude example.org/a"'],
+  [
+    "a go.sum of others",
+    "require example.org/b v1.0.0",
+    {},
+    "rejected",
+    "go.sum has the digest of no module of go.mod.",
+  ],
+  ["a path with ..", "require example.org/../../x v1.0.0", {}, "rejected", "go.sum has the digest of no module"],
+  ["a thousand modules and one", many, {}, "rejected", "go.mod leads to more than 1000 modules."],
+])("%s ends the fetch", async (_, mod, answers, result, reason) => {
   proxy.add(one);
   for (const [name, answer] of Object.entries(answers))
     proxy.has.set(name.startsWith("/") ? name : `${one.at}.${name}`, answer);
   const message = expect.stringContaining(reason);
-  await expect(fetched(mod, sum)).rejects.toThrow(expect.objectContaining({ kind, message }));
+  await expect(fetched(mod, sum)).rejects.toThrow(expect.objectContaining({ result, message }));
 });

@@ -4,9 +4,9 @@ import { rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { beginOfBuild } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
+import { Setback } from "../../../../service/builder/run/setback.ts";
 import { type BuilderSettings, exits } from "../../../../service/builder/settings.ts";
 import { bringAll } from "../../../../service/fetcher/bring.ts";
-import { Fault } from "../../../../service/fetcher/fault.ts";
 
 export async function startFakeFetcher(settings: BuilderSettings): Promise<Server> {
   const { wanted, fetched } = placesOf(settings);
@@ -19,7 +19,7 @@ export async function startFakeFetcher(settings: BuilderSettings): Promise<Serve
       await bringAll(wanted, fetched, settings);
     } catch (error) {
       connection.write(`${(error as Error).message}\n`);
-      code = error instanceof Fault ? exits[error.kind] : 1;
+      code = error instanceof Setback ? exits[error.result] : 1;
     }
     writeFileSync(result, `${id} ${code === 0 ? "success" : "exit-code"} exited ${code}\n`);
     connection.end();
