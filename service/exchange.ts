@@ -60,12 +60,13 @@ export function exchange(outgoing: Outgoing, bounds: Bounds): Promise<Answer> {
       const parts: Buffer[] = [];
       let size = 0;
       const end = () => {
-        const text = Buffer.concat(parts).subarray(0, bytes).toString();
+        const text = Buffer.concat(parts).toString();
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
       };
       answer.on("data", (part: Buffer) => {
-        if (into && answer.statusCode === 200) into(part);
-        else parts.push(part);
+        const kept = part.subarray(0, Math.max(0, bytes - size));
+        if (into && answer.statusCode === 200) into(kept);
+        else parts.push(kept);
         size += part.length;
         if (size < bytes) return;
         end();

@@ -3,7 +3,7 @@
  * each archive with the digest of go.sum. Go reads no go.mod that go.sum does not name.
  */
 import { createHash } from "node:crypto";
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Entry, openPromise } from "yauzl";
 import { onDisk } from "../builder/build/disk.ts";
@@ -25,7 +25,7 @@ const differs = (what: string): Setback => rejected(`${what} has another digest 
 export async function modules(wanted: string, fetched: string, { limits, fetcher }: FetchSettings, fits = counting()) {
   const until = Date.now() + 900 * limits.seconds; // a tenth is left to say why
   const [mod, sum] = ["go.mod", "go.sum"].map((name) => readFileSync(join(wanted, name), "utf8")) as [string, string];
-  const sums: Sums = new Map([...sum.matchAll(/^(\S+ \S+) (h1:\S+)$/gm)].map(([, what, sum]) => [what!, sum!]));
+  const sums = sumsIn(sum);
   const get = (module: Module, kind: "mod" | "zip", bytes: number, into?: (part: Buffer) => void) =>
     ask(`${fetcher.registries.go}/${module.map(escaped).join("/@v/")}.${kind}`, bytes, until, into);
   const chosen = await choose(requirements(mod, true), sums, (module) => get(module, "mod", most.modBytes));
@@ -46,12 +46,8 @@ export async function modules(wanted: string, fetched: string, { limits, fetcher
   const bring = async (module: Module, sum: string | undefined) => {
     const [path, version] = module;
     writeFileSync(archive, "");
-    let left = limits.releaseBytes;
-    await get(module, "zip", limits.releaseBytes, (part) => {
-      left -= part.length;
-      if (left > 0) appendFileSync(archive, part);
-    });
-    if (left <= 0) throw tooLarge;
+    await get(module, "zip", limits.releaseBytes, (part) => appendFileSync(archive, part));
+    if (statSync(archive).size >= limits.releaseBytes) throw tooLarge;
     const found = await unpack(archive, `${path}@${version}/`, join(vendor, path), admit);
     if (found !== sum) throw differs(`the archive of ${path} ${version}`);
   };
@@ -84,15 +80,14 @@ function configurationOf(folder: string): string {
 
 /** The digest of an archive in a line of the checksum database, whose go.mod has to be that of go.sum. */
 function published(module: Module, sums: Sums, text: string): string | undefined {
-  const name = module.join(" ");
-  const sumOf = (what: string) =>
-    text
-      .split("\n")
-      .find((line) => line.startsWith(`${what} `))
-      ?.split(" ")[2];
-  if (sumOf(`${name}/go.mod`) !== sums.get(`${name}/go.mod`)) throw differs(`go.mod of ${name}, by ${checksums},`);
-  return sumOf(name);
+  const [name, stated] = [module.join(" "), sumsIn(text)];
+  if (stated.get(`${name}/go.mod`) !== sums.get(`${name}/go.mod`)) throw differs(`go.mod of ${name}, by ${checksums},`);
+  return stated.get(name);
 }
+
+/** The lines of go.sum, which are among those of the checksum database, too. */
+const sumsIn = (text: string): Sums =>
+  new Map([...text.matchAll(/^(\S+ \S+) (h1:\S+)$/gm)].map(([, what, sum]) => [what!, sum!]));
 
 /** A proxy has no capital letters. */
 const escaped = (text: string): string => text.replace(/[A-Z]/g, (letter) => `!${letter.toLowerCase()}`);

@@ -79,25 +79,22 @@ export async function provideDependencies(settings: BuilderSettings, places: Pla
     const fetches = !own.some((path) => path.startsWith(`${place}/${committed}`)) && isNeeded(site, settings);
     if (fetches) {
       const wanted = names.filter((path) => own.includes(path)).map((path) => [path, bytesOf(at(path), path)] as const);
-      const key = keyOf(wanted, settings.fetcher.node);
+      const key = createHash("sha256")
+        .update(JSON.stringify([settings.fetcher.node, wanted]))
+        .digest("hex");
       if (readText(join(kept, "key")) !== key) await bring(settings, places, name, kind, wanted, key);
     } else remove(kept);
     mountPoint(at(place), place, fetches);
   }
 }
 
-type Wanted = readonly (readonly [path: string, bytes: Buffer])[];
+/** Each with its bytes, as characters. */
+type Wanted = readonly (readonly [path: string, bytes: string])[];
 
-function bytesOf(path: string, name: string): Buffer {
+function bytesOf(path: string, name: string): string {
   if (lstatSync(path).size > mostBytes)
     throw rejected(`${name} is larger than ${mostBytes >> 20} MiB. Make it smaller.`);
-  return readFileSync(path);
-}
-
-function keyOf(wanted: Wanted, tool = ""): string {
-  const digest = createHash("sha256").update(`${tool}\n`);
-  for (const [path, bytes] of wanted) digest.update(`${path} ${bytes.length}\n`).update(bytes);
-  return digest.digest("hex");
+  return readFileSync(path, "latin1");
 }
 
 /** "host:port" of an https address. */
@@ -107,10 +104,10 @@ const hostOf = (url: string): string =>
 async function bring(settings: BuilderSettings, places: Places, name: string, kind: Kind, wanted: Wanted, key: string) {
   const { dependencies, fetched } = places;
   mkdirSync(join(places.wanted, name), { recursive: true });
-  for (const [path, bytes] of wanted) writeFileSync(join(places.wanted, name, path), bytes);
+  for (const [path, bytes] of wanted) writeFileSync(join(places.wanted, name, path), bytes, "latin1");
   mkdirSync(fetched);
   chmodSync(fetched, 0o777); // the fetcher's account writes there
-  const asked = kind.asks(settings.fetcher.registries, wanted.map(([, bytes]) => bytes.toString()).join("\n"));
+  const asked = kind.asks(settings.fetcher.registries, wanted.map(([, bytes]) => bytes).join("\n"));
   const relay = await openRelay(join(places.wanted, "relay"), new Set(asked.map(hostOf)));
   const ended = await runUnit(settings, places, "fetcher").finally(relay.close);
   if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice, relay.said());
