@@ -32,10 +32,8 @@ const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDe
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
 function linesOfContent({ name, site }: SiteHook) {
-  const { content, folder } = site;
-  const flags = site.hugo.arguments;
-  const program = unitWord(generator.program({ site }));
-  const folders = { ...inside, source: unitWord(sourceOf(folder)) };
+  const { content } = site;
+  const command = [unitWord(generator.program({ site })), ...generator.buildArguments(site.hugo.arguments)];
   const pages = `${inside.cache}/${pagesName}`;
   const begin = `echo "${beginOfBuild}$$INVOCATION_ID"; ${generator.fillCache(inside.cache)}`;
   if (content === undefined) {
@@ -47,19 +45,16 @@ function linesOfContent({ name, site }: SiteHook) {
         "# The generator then prints which folders it mounts. If that fails, it gives the reason below.",
         "# Before a site's first release the builder removes the list of pages, to compare the build with a new one.",
         "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${program}`,
+        `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${command[0]}`,
       ].join("\n"),
-      command: [program, ...generator.buildArguments({ ...folders, content: undefined }, flags)],
+      command,
     };
   }
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
     begin: `ExecStartPre=/bin/sh -c '${begin} || :'`,
-    command: [
-      ...[contentProgram, "run", noteOfContent(name), pages, program],
-      ...generator.buildArguments(folders, flags),
-    ],
+    command: [contentProgram, "run", noteOfContent(name), pages, ...command],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,

@@ -6,20 +6,14 @@ import { programOf, toolsOf } from "../tools/tools.ts";
 type Site = Pick<SiteHook, "site">;
 type Hugo = SiteHook["site"]["hugo"];
 /** `content`: outside the repository. */
-type Folders = Readonly<Record<"source" | "destination" | "cache", string>> & { readonly content?: string | undefined };
+type Folders = Readonly<Record<"destination" | "cache", string>> & { readonly content?: string | undefined };
 
 /**
- * Flags and HUGO_ variables outrank the site's own configuration (tested with a site that opens both policies).
- * `--noBuildLock`: the source is read-only. `--noChmod`, `--noTimes`: the destination is another account's folder, whose
- * times Hugo may not set, and it fails where it may not.
+ * In the site's folder. `--noChmod`, `--noTimes`: the destination is another account's folder, whose times Hugo may not
+ * set, and it fails where it may not.
  */
-export const buildArguments = (
-  { source, content, destination, cache }: Folders,
-  flags: readonly string[] = [],
-): readonly string[] => [
-  ...["--minify", "--noBuildLock", "--noChmod", "--noTimes", ...flags],
-  ...["--source", source, ...(content === undefined ? [] : ["--contentDir", content])],
-  ...["--destination", destination, "--cacheDir", cache],
+export const buildArguments = (flags: readonly string[] = []): string[] => [
+  ...["--minify", "--noChmod", "--noTimes", ...flags],
 ];
 
 /** Prints what the site in the working folder mounts; and its pages, as CSV. */
@@ -45,8 +39,11 @@ const policy = (allowed: readonly string[]): string =>
 type Chosen = Pick<SiteHook["site"], "tools"> &
   Partial<Pick<SiteHook["site"], "npm">> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
 
-/** The folders and the lock are flags, too; but not of `list`, with which Hugo 0.111 makes the folder to publish in. */
-export function environment({ content, destination, cache }: Omit<Folders, "source">, site: Chosen) {
+/**
+ * They outrank the site's own configuration (tested with a site that opens both policies), also where Hugo looks at it. No
+ * lock: the source is read-only.
+ */
+export function environment({ content, destination, cache }: Folders, site: Chosen) {
   const { baseUrl, environment = "production", variables, exec, http } = site.hugo;
   const tools = toolsOf({ site });
   const sass = programOf({ site }, "sass") === undefined ? [] : ["^(dart-)?sass(-embedded)?$"];

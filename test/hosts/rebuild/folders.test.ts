@@ -39,8 +39,7 @@ describe("a build", () => {
   const failed = (reason: unknown) => ({ result: "failed", reason });
   const leaked = () => host.read(`grep -rls ${secret} ${placesOf("docs").site}/current/ || :`);
   /** Hugo without the unit's own program. */
-  const alone =
-    "ExecStart=\nExecStart=/usr/bin/hugo --minify --noBuildLock --noChmod --noTimes --source /source --contentDir /content --destination /out --cacheDir /cache";
+  const alone = "ExecStart=\nExecStart=/usr/bin/hugo --minify --noChmod --noTimes";
   const leaksAlone = async () => {
     await withDropIn(host, generator, alone, async () => expect(await built()).toMatchObject({ result: "published" }));
     expect(await leaked()).not.toBe("");

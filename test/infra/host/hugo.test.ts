@@ -14,11 +14,15 @@ beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
 function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]["hugo"]>) {
   const root = new Root();
   onTestFinished(() => root.remove());
-  const at = { source: root.at("source"), destination: root.at("out"), cache: root.at("cache") };
+  const at = { destination: root.at("out"), cache: root.at("cache") };
   for (const [path, text] of Object.entries(files)) root.write(join("source", path), text);
   const site = { hugo: { exec: [], http: [], ...hugo }, tools: {} };
   const env = { PATH: process.env.PATH, ...environment(at, site) };
-  const { stdout, stderr } = spawnSync("hugo", buildArguments(at, hugo.arguments), { env, encoding: "utf8" });
+  const { stdout, stderr } = spawnSync("hugo", buildArguments(hugo.arguments), {
+    cwd: root.at("source"),
+    env,
+    encoding: "utf8",
+  });
   return { said: stdout + stderr, front: () => readFileSync(root.at("out/index.html"), "utf8") };
 }
 

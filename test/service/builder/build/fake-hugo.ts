@@ -34,7 +34,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     npm = false,
     ...hugo
   } = { exec: [], http: [], ...chosen };
-  const args = buildArguments({ source, content, destination: out, cache }, flags);
+  const args = buildArguments(flags);
   const variables = environment({ content, destination: out, cache }, { hugo, tools, npm });
   // In the unit the history lies over the clone's own .git. Hugo passes no GIT_ variables on.
   const programs = `${generator.socket}.programs`;
