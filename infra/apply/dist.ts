@@ -1,5 +1,5 @@
 /** Files that an apply sends from the operator's computer, so that no state holds their contents. */
-import { mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { sha256 } from "./manifest.ts";
 
@@ -7,20 +7,18 @@ import { sha256 } from "./manifest.ts";
 export type Sent = { readonly file: string; readonly sha256: string; readonly bytes: number };
 
 const folder = fileURLToPath(new URL("../../dist/", import.meta.url));
-const known = new Map<string, Sent>();
 
-/** Writes it under a name of its own. Each host gets the same files. */
+/** Writes it under a name of its own, unless it is there. Each host gets the same files. */
 export function sentFile(name: string, extension: string, contents: string | Uint8Array): Sent {
-  const hash = sha256(contents);
+  const [hash, bytes] = [sha256(contents), Buffer.byteLength(contents)];
   const file = `${name}-${hash.slice(0, 16)}.${extension}`;
-  const written = known.get(file);
-  if (written !== undefined) return written;
-  mkdirSync(folder, { recursive: true });
-  // A preview may run beside an up: the file is complete under its name, or missing.
-  const scratch = `${folder}.${file}.${process.pid}`;
-  writeFileSync(scratch, contents);
-  renameSync(scratch, `${folder}${file}`);
-  const sent = { file: `../dist/${file}`, sha256: hash, bytes: Buffer.byteLength(contents) };
-  known.set(file, sent);
-  return sent;
+  // After a power cut it may be empty.
+  if (statSync(folder + file, { throwIfNoEntry: false })?.size !== bytes) {
+    mkdirSync(folder, { recursive: true });
+    // A preview may run beside an up: the file is complete under its name, or missing.
+    const scratch = `${folder}.${file}.${process.pid}`;
+    writeFileSync(scratch, contents);
+    renameSync(scratch, folder + file);
+  }
+  return { file: `../dist/${file}`, sha256: hash, bytes };
 }
