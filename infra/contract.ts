@@ -25,6 +25,9 @@ export const nameOf = (urn: string): string => urn.split("::").slice(3).join("::
 /** The name of the resource that is made last for a host: in a state it shows that `up` has finished with the host. */
 export const lockOf = ({ name }: { readonly name: string }): string => `${name} lock`;
 
+/** The name of the resource that applies a host's layer. */
+export const commandOf = ({ name }: { readonly name: string }, layer: string): string => `${name}-${layer}`;
+
 /** What one item has that is not as declared: a line of `npx pushgate audit --json`. No value is a secret. */
 export type Drift = {
   readonly host: string | null; // null: at Cloudflare or at a git host

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import * as command from "@pulumi/command";
 import * as pulumi from "@pulumi/pulumi";
 import type { Host } from "../config/settings.ts";
-import { driftMessage } from "../contract.ts";
+import { commandOf, driftMessage } from "../contract.ts";
 import { UserError } from "../user-error.ts";
 import { type Sent, sentFile } from "./dist.ts";
 import { type HostLayer, stateFolders } from "./layer.ts";
@@ -113,7 +113,7 @@ export function apply(
   const interpreter = judged.apply(({ known }) => sending(host, known, bundles));
   const create = judged.apply(({ known }) => applyCommand(host, known.timeout, bundles));
   const stdin = judged.apply(({ known, stamp }) => declaredScript(known, stamp));
-  return declare(`${host.name}-${name}`, { interpreter, create, stdin }, placing);
+  return declare(commandOf(host, name), { interpreter, create, stdin }, placing);
 }
 
 /** Declares a layer whose `activate` reads secrets on its standard input. */
@@ -134,7 +134,7 @@ export function applySecrets(
     create: applyCommand(host, timeout),
     stdin: pulumi.secret(stdin),
   };
-  return declare(`${host.name}-${name}`, inputs, placing, true);
+  return declare(commandOf(host, name), inputs, placing, true);
 }
 
 /** A command that stays as the state has it: the engine takes all of its inputs from there. */

@@ -7,7 +7,7 @@ import { HostDown } from "../apply/run-on-host.ts";
 import { appliedLayers, apply, applySecrets, kept, lost, probe } from "../apply/ship.ts";
 import { namesOf } from "../config/derived.ts";
 import type { Credentials, Host, Settings } from "../config/settings.ts";
-import { driftMessage, lockOf, nameOf } from "../contract.ts";
+import { commandOf, driftMessage, lockOf, nameOf } from "../contract.ts";
 import { firstApply } from "./first-apply.ts";
 import { hostLayers, type LayerName, layerNames, type Made, programsIn } from "./index.ts";
 import { originCertificate } from "./origin-certificate/origin-certificate.ts";
@@ -150,7 +150,7 @@ function keepLayers(host: Host, { state }: Down, { settings, signOrigin }: Input
     const opts = { parent, dependsOn, ignoreChanges: ["*"] };
     if (layer === "origin-certificate")
       dependsOn = [signOrigin({ hostname: host.hostname, hostnames: [], csr: "" }, opts)];
-    const name = `${host.name}-${layer}`;
+    const name = commandOf(host, layer);
     if (state.has(name)) dependsOn = [kept(name, { parent, dependsOn }, layer === "secrets")];
   }
   return dependsOn[0]!;
@@ -189,7 +189,7 @@ export function declareClientCa(
   { certId, resources }: { readonly certId: pulumi.Input<string>; readonly resources: pulumi.Resource[] },
   presents: (certId: string) => Promise<unknown>,
 ): pulumi.Resource | undefined {
-  const name = `${host.name}-client-ca`;
+  const name = commandOf(host, "client-ca");
   if (down?.state.has(name)) return kept(name, { parent: component, dependsOn: resources }, false);
   if (report === undefined || host.state === "absent" || resources.length === 0) return undefined;
   const seen = report.layers["client-ca"]!;

@@ -1,7 +1,7 @@
 /** What a preview found, by the engine's log of its events: what the program reports, and each other step. */
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import { type Drift, driftIn, nameOf } from "../../contract.ts";
+import { commandOf, type Drift, driftIn, nameOf } from "../../contract.ts";
 
 type State = {
   readonly custom?: boolean;
@@ -31,7 +31,7 @@ export function stepDrift({ op, urn, type, diffs, old, new: wanted }: Step): Dri
   const [name, above] = [nameOf(urn), state.parent ?? ""];
   const host = above.includes("::pushgate:index:Host::") ? nameOf(above) : null;
   const isCommand = type.startsWith("command:");
-  const layer = isCommand && host !== null ? name.slice(host.length + 1) : name;
+  const layer = isCommand && host !== null ? name.slice(commandOf({ name: host }, "").length) : name;
   const drift = (item: string, before: unknown, after: unknown) => ({ host, layer, item, kind: op, before, after });
   if (isCommand) return [drift(name, null, null)];
   const [is, declared] = [old?.inputs ?? {}, wanted?.inputs ?? {}];
