@@ -10,15 +10,13 @@ import { type Files, readFiles } from "./read.ts";
 import { below } from "./recipes.ts";
 import { releaseOf } from "./releases.ts";
 
-export type Known = Pick<Site, "hostname" | "folder" | "tools"> & {
-  readonly hugo: Pick<Site["hugo"], "arguments" | "variables">;
-};
-/** As for a site that has no such key yet. */
-export const nothing: Known = { tools: {}, hugo: { arguments: [], variables: {} } };
+const least = { webRoot: "/var/www/site" };
+/** As for a site that has no other key yet. */
+export const nothing: Site = v.parse(siteShape, least);
 export type Proposal = Finding & { readonly isSet: boolean };
 
 /** Throws a UserError where git cannot read the repository. */
-export async function proposals({ repository, branch }: Pick<Hook, "repository" | "branch">, site: Known) {
+export async function proposals({ repository, branch }: Pick<Hook, "repository" | "branch">, site: Site) {
   const files = await readFiles(repository, branch);
   const first = findingsOf(files, site);
   const isNamed = first.some(({ key, value }) => key === "tools.hugo" && typeof value === "string");
@@ -50,12 +48,12 @@ async function themesIn({ texts, links }: Files): Promise<Map<string, Files>> {
 function isAccepted(key: string, value: NonNullable<Finding["value"]>): boolean {
   const at = (name: string, part: unknown) => ({ [name]: name === "arguments" ? [part] : part });
   const part = key.split(".").reduceRight<unknown>((part, name) => at(name, part), value);
-  return key.startsWith("tools.") || v.is(siteShape, { webRoot: "/var/www/site", ...(part as object) });
+  return key.startsWith("tools.") || v.is(siteShape, { ...least, ...(part as object) });
 }
 
 const toolIn = (key: string): ToolName => key.replace("tools.", "") as ToolName;
 
-function hasAlready(site: Known, key: string, value: Finding["value"]): boolean {
+function hasAlready(site: Site, key: string, value: Finding["value"]): boolean {
   const now: unknown = below(site, ...key.split("."));
   const version = below(now, "version") ?? "";
   if (typeof value === "object")
@@ -77,7 +75,7 @@ export const textOf = (
 export type Entry = readonly [path: readonly (string | number)[], value: string | true];
 
 /** What is missing, for the stack file. `failed`: why a release is left out. */
-export async function entriesOf(wanted: readonly Proposal[], site: Known) {
+export async function entriesOf(wanted: readonly Proposal[], site: Site) {
   const entries: Entry[] = [];
   const failed: string[] = [];
   let next = site.hugo.arguments.length;

@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { UserError } from "../../../user-error.ts";
 
 /** Each path with its text, which is empty where it was not read; and the commits of submodules by their paths. */
@@ -23,17 +24,17 @@ function gitIn(folder: string, address: string) {
     GIT_SSH_COMMAND: "ssh -o BatchMode=yes -o ConnectTimeout=15",
   };
   const options = { env, encoding: "buffer", maxBuffer: 256 << 20, timeout: seconds * 1000 } as const;
-  return (args: readonly string[], input = ""): Promise<Buffer> =>
-    new Promise((resolve, reject) => {
-      const words = ["-c", `ulimit -f ${mostBlocks} && exec git "$@"`, "sh", ...own, ...args];
-      const child = execFile("sh", words, options, (error, stdout, stderr) => {
-        const said =
-          String(stderr).trim().split("\n").at(-1) || `git ended after ${seconds} s, or at its limit of output`;
-        if (error) reject(new UserError(`${address} cannot be read on this computer: ${said}`));
-        else resolve(stdout);
-      });
-      child.stdin?.on("error", () => {}).end(input);
+  return async (args: readonly string[], input = ""): Promise<Buffer> => {
+    const words = ["-c", `ulimit -f ${mostBlocks} && exec git "$@"`, "sh", ...own, ...args];
+    const running = promisify(execFile)("sh", words, options);
+    running.child.stdin?.on("error", () => {}).end(input);
+    const { stdout } = await running.catch(({ stderr }) => {
+      const said = String(stderr).trim().split("\n").at(-1);
+      const why = said || `git ended after ${seconds} s, or at its limit of output`;
+      throw new UserError(`${address} cannot be read on this computer: ${why}`);
     });
+    return stdout;
+  };
 }
 
 export async function defaultBranch(address: string): Promise<string | undefined> {
