@@ -2,49 +2,33 @@
  * But for `withFile` and `syncFolder` no operation follows a symbolic link, also where another process exchanges a folder
  * for a link meanwhile: a folder is opened once, and what is below it is reached through that descriptor.
  */
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  type Dirent,
-  fsyncSync,
-  lstatSync,
-  mkdtempSync,
-  opendirSync,
-  openSync,
-  readFileSync,
-  readSync,
-  renameSync,
-  rmdirSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { tried } from "../tried.ts";
 
 type Path = string | Buffer;
 
 export function withFile<T>(path: Path, flags: string | number, use: (descriptor: number) => T, mode?: number): T {
-  const descriptor = openSync(path, flags, mode);
+  const descriptor = fs.openSync(path, flags, mode);
   try {
     return use(descriptor);
   } finally {
-    closeSync(descriptor);
+    fs.closeSync(descriptor);
   }
 }
 
 /** Follows no link, and waits for no pipe. */
-export const reading = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+export const reading = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 
 /** The beginning of a file as text. A read at a position fails in a pipe and in a folder. */
 export function beginningOf(path: string, mostBytes: number): string {
   const bytes = Buffer.alloc(mostBytes);
-  const length = withFile(path, reading, (descriptor) => readSync(descriptor, bytes, 0, mostBytes, 0));
+  const length = withFile(path, reading, (descriptor) => fs.readSync(descriptor, bytes, 0, mostBytes, 0));
   return bytes.toString("utf8", 0, length);
 }
 
 const pathOnly = 0o10000000; // O_PATH of Linux, which Node does not name: opens a folder whatever its mode is
-const folderItself = pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const folderItself = pathOnly | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW;
 
 /** Calls `use` with a path that leads into this folder, whatever takes its place meanwhile. Throws on a link. */
 export function within<T>(folder: Path, use: (here: string) => T): T {
@@ -69,17 +53,17 @@ export function below<T>(folder: string, path: string, use: (here: string) => T)
 }
 
 /** Makes the names in a folder survive a power cut. */
-export const syncFolder = (folder: string): void => withFile(folder, "r", fsyncSync);
+export const syncFolder = (folder: string): void => withFile(folder, "r", fs.fsyncSync);
 
 /** After a power cut the file has its whole new text or its former one. `next`: its name until it is whole. */
 export function writeWhole(path: string, text: string, mode = 0o644, next = `${path}.new`): void {
   remove(next);
   const write = (descriptor: number) => {
-    writeFileSync(descriptor, text);
-    fsyncSync(descriptor);
+    fs.writeFileSync(descriptor, text);
+    fs.fsyncSync(descriptor);
   };
   withFile(next, "wx", write, mode);
-  renameSync(next, path);
+  fs.renameSync(next, path);
   syncFolder(dirname(path));
 }
 
@@ -96,37 +80,37 @@ export function ifThere<T>(look: () => T): T | undefined {
 export const numberedName = (number: number): string => `${number}.json`.padStart(14, "0");
 export const isNumberedName = (name: string): boolean => /^\d{9}\.json$/.test(name);
 
-export const readText = (path: string): string | undefined => ifThere(() => readFileSync(path, "utf8"));
+export const readText = (path: string): string | undefined => ifThere(() => fs.readFileSync(path, "utf8"));
 
-export const readJson = (path: string) => tried(() => JSON.parse(readFileSync(path, "utf8")));
+export const readJson = (path: string) => tried(() => JSON.parse(fs.readFileSync(path, "utf8")));
 
 /** Removes a file, a link, or a folder with all below it, read-only folders included. A missing path is no error. */
 export function remove(path: Path): void {
-  const stat = ifThere(() => lstatSync(path));
-  if (!stat?.isDirectory()) return void ifThere(() => unlinkSync(path));
+  const stat = ifThere(() => fs.lstatSync(path));
+  if (!stat?.isDirectory()) return void ifThere(() => fs.unlinkSync(path));
   within(path, (here) => {
     // Unless it is of the generator's account, whose unit has opened it for the builder.
-    if ((stat.mode & 0o700) !== 0o700) tried(() => chmodSync(here, 0o755));
+    if ((stat.mode & 0o700) !== 0o700) tried(() => fs.chmodSync(here, 0o755));
     for (const name of eachName(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
-  ifThere(() => rmdirSync(path));
+  ifThere(() => fs.rmdirSync(path));
 }
 
 /** Gives an entry of the folder a name that counts no more, and that no other account can guess. Returns its new path. */
 export function moveAside(folder: string, path: Path): string {
-  const aside = mkdtempSync(`${folder}/.aside-`);
+  const aside = fs.mkdtempSync(`${folder}/.aside-`);
   try {
-    renameSync(path, aside);
+    fs.renameSync(path, aside);
   } catch (error) {
-    rmdirSync(aside);
+    fs.rmdirSync(aside);
     throw error;
   }
   return aside;
 }
 
 /** One after the other: there may be millions. */
-export function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<Dirent> {
-  const opened = opendirSync(folder, { ...(encoding && { encoding }), bufferSize: 1000 });
+export function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<fs.Dirent> {
+  const opened = fs.opendirSync(folder, { ...(encoding && { encoding }), bufferSize: 1000 });
   try {
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield entry;
   } finally {
@@ -170,8 +154,8 @@ export type Tree = Readonly<Record<"folders" | "files" | "links" | "others", rea
 export function walk(root: string, skip = (_path: string) => false, look = (_path: string, _at: string) => {}): Tree {
   const found = { folders: [] as string[], files: [] as string[], links: [] as string[], others: [] as string[] };
   const enter = (folder: string, here: string): void => {
-    const pathOf = ({ name }: Dirent) => (folder === "" ? name : `${folder}/${name}`);
-    const entries: Dirent[] = [];
+    const pathOf = ({ name }: fs.Dirent) => (folder === "" ? name : `${folder}/${name}`);
+    const entries: fs.Dirent[] = [];
     for (const entry of eachEntry(here)) if (!skip(pathOf(entry))) entries.push(entry);
     for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const path = pathOf(entry);

@@ -39,7 +39,12 @@ export const steps: readonly Step[] = [
     unsynced: "nothing",
     lost: /a delivery is lost/,
   },
-  { ...builder("files.ts", "    fsyncSync(descriptor);"), work: "push", unsynced: "names", lost: /the push is lost/ },
+  {
+    ...builder("files.ts", "    fs.fsyncSync(descriptor);"),
+    work: "push",
+    unsynced: "names",
+    lost: /the push is lost/,
+  },
   {
     ...builder("files.ts", "syncFolder(dirname(path));"),
     because: "the receiver's sync of the spool could remove a delivery before its name in `taken` is on the disk",

@@ -383,7 +383,7 @@ describe("the program", () => {
     expect(whole.said).not.toContain(token);
     prepare();
     const repeating = replaced("reporter/send.ts", '.replaceAll(channel.secret, "…")', "");
-    const following = replaced("builder/files.ts", "constants.O_NOFOLLOW | ", "");
+    const following = replaced("builder/files.ts", "fs.constants.O_NOFOLLOW | ", "");
     const { said } = await run(token, both(anywhere, both(repeating, following)));
     expect(api.requests).toBe(3);
     expect(said).toContain(`your token is ${token}`);
