@@ -1,5 +1,6 @@
 /** From what a repository's files say to keys of its site, each with the reason. Pure. */
 import { posix } from "node:path";
+import { newLayouts } from "../../../../service/builder/build/hugo.ts";
 import { publicDomains, repositoryOf } from "../../../../service/git-hosts/repository.ts";
 import { ownVariables } from "../../../config/site-checks.ts";
 import { flags, oldest } from "../../../config/site-schema.ts";
@@ -23,8 +24,6 @@ type Site = Readonly<{ files: Files; at: string; recipes: readonly Recipe[]; con
 const configuration = /^(?:(.+?)\/)??(?:config\/_default\/(?:hugo|config)|hugo|config)\.(?:toml|ya?ml|json)$/;
 const ofConfig = /^(config\/(?:_default|production)\/(?=[^/]+$)|(?=(?:hugo|config)\.))([\w-]+)\.(?:toml|ya?ml|json)$/;
 const otherFolders = /(^|\/)(\.[^/]+|archetypes|content|exampleSite|layouts|node_modules|themes|_vendor)\//;
-const newLayouts =
-  /^(themes\/[^/]+\/)?layouts\/(_partials\/|_shortcodes\/|(all|baseof|home|list|page|section|single)(\.[^/]+)?\.html$)/;
 const hugosPackages = /^(postcss(-cli)?|tailwindcss|@tailwindcss\/cli|autoprefixer|rtlcss|@babel\/(cli|core))$/;
 const programs = /^(python3?|make|ruby|bundle|bash|sh|\.\/|node|npx|yarn|pnpm|npm run|go run)\b/;
 const ofHugo = /^(HUGO_(?!(VERSION|EXTENDED)$)|HUGOxPARAMSx)/;
