@@ -5,11 +5,11 @@
  * - The sockets have a slice of their own: a socket also admits what a slice above it admits, and does not show that.
  * - `localhost` is in no allowlist: an nginx that lost its transparent bind is rejected.
  */
-import { createHash } from "node:crypto";
 import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
 import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
+import { sha256 } from "../../apply/manifest.ts";
 import { call } from "../../apply/shell.ts";
 import { type SourceSet, sourceSets } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -83,9 +83,7 @@ const folderOf = (hook: string): kit.Folder => [`${paths.spool}/${hook}`, "2770"
 
 /** An allowlist whose fact would be cut at 2 KiB is compared by its hash. */
 const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
-  want.length <= 1500
-    ? { read: `admits ${unit}`, want }
-    : { read: `admits ${unit} | hashed`, want: createHash("sha256").update(want).digest("hex") };
+  want.length <= 1500 ? { read: `admits ${unit}`, want } : { read: `admits ${unit} | hashed`, want: sha256(want) };
 
 const socketFact = (unit: string): HostFact => ({
   ...{ name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
