@@ -3,7 +3,10 @@
 /** In LoadCredentialEncrypted= of a unit. systemd-creds binds a credential to this name. */
 export const loadedAs = { deployKey: "deploy-key", status: "status", notify: "notify", purge: "purge" } as const;
 
-/** Deploy key, token for results, key for `site.notify`, and token for `site.purge`, as `secrets.<hook>` names them. */
+/**
+ * Deploy key, token for results, the secrets of the recipients of `site.notify`, and token for `site.purge`, as
+ * `secrets.<hook>` names them.
+ */
 export type CredentialKind = keyof typeof loadedAs;
 export const credentialKinds = Object.keys(loadedAs) as CredentialKind[];
 

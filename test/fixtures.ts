@@ -124,7 +124,10 @@ export const rebuilt: Settings = settled(
           egress: ["10.1.2.0/24", "fd12:3456::/48"],
           writers: "docs",
           submodules: false,
-          notify: { url: "https://chat.example.org/hooks/builds", format: "standard" },
+          notify: [
+            { name: "team", url: "https://chat.example.org/hooks/builds", format: "standard" },
+            { name: "phone", url: "https://ntfy.example.org/builds", format: "ntfy", published: true },
+          ],
           hugo: {
             ...{ minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
             ...{ baseUrl: "https://docs.example.org/", environment: "staging", arguments: ["--buildFuture", "--gc"] },

@@ -19,6 +19,7 @@ const commands = [
   ["trace", "trace", "find the layer that rejected a delivery, and the fix"],
   ["site", "build <hook>", "build a site now, without a push, and wait for the result"],
   ["site", "rollback <hook> [release]", "publish a kept release again"],
+  ["site", "notify <hook>", "send a test to each recipient of site.notify, and print the answers"],
   ["stack", "audit", "compare Cloudflare, every host and webhooks with the declaration"],
   ["stack", "networks", "bring the address ranges up to date that Cloudflare and git hosts publish"],
   ["stack", "adopt", "take over what exists at Cloudflare, also after a lost state"],

@@ -120,22 +120,28 @@ function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
 
 /** What follows the URL is a secret, or a message's own id. */
 function notifyFaults({ hooks }: Pick<Parts, "hooks">): Fault[] {
-  return hooks.flatMap(({ at, site: { notify } = {} }) =>
-    faultsOf(`${at}.site.notify.url`, {
-      "has no slash at its end. Cut it after the last slash that is no secret.":
-        notify !== undefined && !/^(ntfy|standard)$/.test(notify.format) && !/^[^?]*\/$/.test(notify.url),
-    }),
-  );
+  return hooks.flatMap(({ at, site: { notify = [] } = {} }) => {
+    const recipients = notify.map((one, i) => ({ ...one, at: `${at}.site.notify[${i}]` }));
+    return [
+      ...repeated(recipients, "name", "Use a name for each recipient: its secret is found by it."),
+      ...recipients.flatMap(({ at, format, url }) =>
+        faultsOf(`${at}.url`, {
+          "has no slash at its end. Cut it after the last slash that is no secret.":
+            !/^(ntfy|standard)$/.test(format) && !/^[^?]*\/$/.test(url),
+        }),
+      ),
+    ];
+  });
 }
 
 /** At these names pushgate takes deliveries and visits of a site, and nothing else. */
 function ownNameFaults({ hosts, hooks }: Pick<Parts, "hosts" | "hooks">): Fault[] {
   const own = [...hosts, ...hooks.flatMap(({ site }) => site ?? [])].map(({ hostname }) => hostname);
-  return hooks.flatMap(({ at, repository, site: { notify } = {} }) =>
-    Object.entries({
-      [`${at}.repository`]: repositoryOf(repository).host,
-      ...(notify && { [`${at}.site.notify.url`]: new URL(notify.url).hostname }),
-    }).flatMap(([key, name]) =>
+  return hooks.flatMap(({ at, repository, site: { notify = [] } = {} }) =>
+    [
+      [`${at}.repository`, repositoryOf(repository).host] as const,
+      ...notify.map(({ url }, i) => [`${at}.site.notify[${i}].url`, new URL(url).hostname] as const),
+    ].flatMap(([key, name]) =>
       faultsOf(key, {
         [`is at ${name}, where pushgate itself answers. Use another hostname for one of them.`]: own.includes(name),
       }),

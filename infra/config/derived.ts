@@ -34,11 +34,11 @@ export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
 
 /** Whether results of builds leave the host: to the git host's API, to `site.notify`, or to Cloudflare's cache. */
 export const isReported = ({ setsStatus, site: { notify, purge } }: SiteHook): boolean =>
-  setsStatus === true || notify !== undefined || purge;
+  setsStatus === true || notify.length > 0 || purge;
 
 export function reportPorts({ repository, setsStatus, site: { notify, purge } }: SiteHook): number[] {
   const { ssh, port } = repositoryOf(repository);
-  const notified = notify === undefined ? [] : [Number(new URL(notify.url).port || 443)];
+  const notified = notify.map(({ url }) => Number(new URL(url).port || 443));
   return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified, ...(purge ? [443] : [])];
 }
 

@@ -6,7 +6,7 @@ import { amount, receiverLimits } from "../../service/limits.ts";
 import { webhookPath } from "../contract.ts";
 import { branchFault, repositoryFault, sshFault } from "./forms.ts";
 import { site } from "./site-schema.ts";
-import { boolean, checked, described, dnsName, judged, object, oneOf, range, slug, some } from "./values.ts";
+import { boolean, checked, described, dnsName, judged, named, object, oneOf, range, slug, some } from "./values.ts";
 
 const host = object({
   name: slug("Name of the host; part of resource names."),
@@ -122,11 +122,10 @@ export const hookSecrets = object({
       "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
     ),
   ),
-  notify: v.exactOptional(
-    described(
-      v.string(),
-      "For `site.notify`: the rest of the URL of a webhook of Slack, Discord or Mattermost; the token of Matrix or ntfy; the key of Standard Webhooks, `whsec_` and base64.",
-    ),
+  notify: named(
+    secret(16, 1024, "16 to 1024 ASCII characters without spaces", ""),
+    "an object of names of recipients and their secrets",
+    "For each recipient of `site.notify`: the rest of the URL of a webhook of Slack, Discord or Mattermost; the token of Matrix or ntfy; the key of Standard Webhooks, `whsec_` and base64.",
   ),
   purge: v.exactOptional(
     secret(
@@ -138,7 +137,8 @@ export const hookSecrets = object({
   ),
 });
 
-export type HookSecrets = v.InferOutput<typeof hookSecrets>;
+/** As written. */
+export type HookSecrets = v.InferInput<typeof hookSecrets>;
 
 type Frozen<T> = T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
 

@@ -9,6 +9,8 @@ import { knownGitHost, otherGitHost } from "./derived.ts";
 import { checkShape, type Fault, faultsOf } from "./faults.ts";
 import { hookName, hookSecrets, repositoryShape } from "./schema.ts";
 
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
 /** A hook as written, so that faults of the secrets come with the faults of the hooks. */
 function writtenHook(hook: unknown) {
   const { name, gitHost, repository, site }: Record<string, unknown> = Object(hook);
@@ -19,8 +21,8 @@ function writtenHook(hook: unknown) {
     // undefined where the repository has a fault of its own.
     needsDeployKey: site === undefined ? false : isFit ? repositoryOf(repository).ssh : undefined,
     hasSite: site !== undefined,
-    notified: (Object(site) as Record<string, unknown>).notify,
     purges: (Object(site) as Record<string, unknown>).purge === true,
+    recipients: list(Object(site).notify).map((one): Record<string, unknown> => Object(one)),
   };
 }
 
@@ -40,7 +42,7 @@ export function secretFaults(
   const ofEachHook = `For each hook, run: ${newSecret("secrets.<hook>.current")}`;
   if (secrets === null || typeof secrets !== "object" || Array.isArray(secrets))
     return [{ key: "secrets", says: `is ${Array.isArray(secrets) ? "a list" : "no object"}. ${ofEachHook}` }];
-  const hooks = (Array.isArray(written) ? written : []).map(writtenHook);
+  const hooks = list(written).map(writtenHook);
   // Of a name with a fault it is unknown which secrets are its own.
   const named = hooks.length > 0 && hooks.every(({ name }) => name !== undefined);
   const entries = Object.entries(secrets as Record<string, unknown>);
@@ -73,12 +75,8 @@ export function secretFaults(
         ...faultsOf(`${key}.previous`, {
           "equals current. Remove it: the rotation is over.": typeof current === "string" && current === previous,
         }),
-        ...faultsOf(`${key}.notify`, {
-          [`equals current, so that what gets notifications can sign deliveries. Run: ${newSecret(`${key}.notify`, "all")}`]:
-            typeof current === "string" && current === notify,
-        }),
         ...deployKeyFaults(`${key}.deployKey`, deployKey, hook?.needsDeployKey),
-        ...(hook === undefined ? [] : reportFaults(key, hook, status, notify)),
+        ...(hook === undefined ? [] : reportFaults(key, hook, { current, status, notify })),
         ...faultsOf(`${key}.purge`, {
           [`is missing, and site.purge is true. Make a token for the zone with Zone > Cache Purge > Purge alone, and run: ${store(`${key}.purge`)}`]:
             purge === undefined && hook?.purges === true,
@@ -92,23 +90,38 @@ export function secretFaults(
   ];
 }
 
-function reportFaults(key: string, hook: ReturnType<typeof writtenHook>, status: unknown, notify: unknown): Fault[] {
-  const { gitHost, hasSite, notified } = hook;
-  const { format }: Record<string, unknown> = Object(notified);
-  const run = format === "standard" ? newSecret(`${key}.notify`, "all") : store(`${key}.notify`);
+type Reported = Readonly<Record<"current" | "status" | "notify", unknown>>;
+
+function reportFaults(
+  key: string,
+  hook: ReturnType<typeof writtenHook>,
+  { current, status, notify }: Reported,
+): Fault[] {
+  const { gitHost, hasSite, recipients } = hook;
+  const given = v.is(v.record(v.string(), v.unknown()), notify) ? notify : {};
+  const unknown = Object.keys(given).filter((name) => recipients.every((one) => one.name !== name));
   return [
     ...faultsOf(`${key}.status`, {
       "is set, but the hook has no site, so that no build has a result. Remove it.": status !== undefined && !hasSite,
       [`is set, but ${gitHost?.name} has no API for the result of a build. Remove it.`]:
         status !== undefined && hasSite && gitHost !== undefined && apis[gitHost.name]?.status === undefined,
     }),
-    ...faultsOf(`${key}.notify`, {
-      [`is missing, and site.notify is set. Run: ${run}`]: notify === undefined && notified !== undefined,
-      "is set, but the hook has no site.notify. Remove it, or set site.notify.":
-        notify !== undefined && notified === undefined,
-      [`is not one word. Run: ${run}`]: typeof notify === "string" && !/^[!-~]+$/.test(notify.trim()),
+    ...unknown.map((name) => ({
+      key: `${key}.notify.${name}`,
+      says: "is set, but site.notify has no recipient of this name. Remove it, or add the recipient.",
+    })),
+    ...recipients.flatMap(({ name, format }) => {
+      const [own, secret] = [`${key}.notify.${name}`, given[String(name)]];
+      const run = format === "standard" ? newSecret(own, "all") : store(own);
+      return [
+        ...faultsOf(own, {
+          [`is missing, and site.notify has this recipient. Run: ${run}`]: v.is(hookName, name) && secret === undefined,
+          [`equals current, so that what gets notifications can sign deliveries. Run: ${run}`]:
+            typeof secret === "string" && current === secret,
+        }),
+        ...(format === "standard" ? keyFaults(own, secret, "all") : []),
+      ];
     }),
-    ...(format === "standard" ? keyFaults(`${key}.notify`, notify, "all") : []),
   ];
 }
 
@@ -127,7 +140,7 @@ function plainLeaves(stackFile: string): string[] {
   const walk = (node: unknown, path: string): string[] => {
     if (node === null) return [];
     if (typeof node !== "object") return [path];
-    if (Array.isArray(node) || path.split(".").length > 2) return [];
+    if (Array.isArray(node) || (/^secrets(\.[^.]+){2}/.test(path) && !/^secrets\.[^.]+\.notify$/.test(path))) return [];
     if (Object.keys(node).length === 1 && "secure" in node && typeof node.secure === "string") return [];
     return Object.entries(node).flatMap(([key, child]) => walk(child, `${path}.${key}`));
   };

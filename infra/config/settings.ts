@@ -44,9 +44,12 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   const entries = Object.entries(secrets as Record<string, HookSecrets>);
   const credentials = entries.flatMap(([hook, { current, previous, ...others }]) => [
     [credentialOf(hook), previous === undefined ? [current] : [current, previous]],
-    ...credentialKinds.flatMap((kind) =>
-      others[kind] === undefined ? [] : [[credentialOf(hook, kind), [others[kind]]]],
-    ),
+    ...credentialKinds.flatMap((kind) => {
+      const given = others[kind] ?? {};
+      // With the recipient's name, so that no other order of the recipients sends a secret elsewhere.
+      const words = typeof given === "string" ? [given] : Object.entries(given).map((pair) => pair.join(":"));
+      return words.length === 0 ? [] : [[credentialOf(hook, kind), words]];
+    }),
   ]);
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));
   return { settings: settled(output, withStatus), secrets: Object.fromEntries(credentials) as Credentials };

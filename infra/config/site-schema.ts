@@ -18,6 +18,7 @@ import {
   pattern,
   range,
   relativePath,
+  slug,
   some,
   text,
 } from "./values.ts";
@@ -120,6 +121,17 @@ const isNotifyUrl = (url: string): boolean => {
   return dnsPattern.test(name) && URL.canParse(url);
 };
 
+const recipient = object({
+  name: slug("Name of the recipient, by which `secrets.<hook>.notify` has its secret."),
+  url: checked(
+    isNotifyUrl,
+    "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/",
+    "Where it is sent. Of a webhook of Slack, Discord or Mattermost the part that is no secret, up to a slash; of Matrix up to `/send/m.room.message/`; of ntfy with the topic.",
+  ),
+  format: oneOf(formatNames, "What the URL takes; `standard` is JSON, signed as Standard Webhooks."),
+  published: v.optional(boolean("Report each build that is published, too."), false),
+});
+
 export const site = object({
   webRoot: absolutePath(
     "/var/www/site",
@@ -206,18 +218,10 @@ export const site = object({
     "a number of minutes",
     "Minutes between two fetches that no push triggered, and between two attempts of a site that keeps failing.",
   ),
-  notify: v.exactOptional(
-    described(
-      object({
-        url: checked(
-          isNotifyUrl,
-          "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/",
-          "Where it is sent. Of a webhook of Slack, Discord or Mattermost the part that is no secret, up to a slash; of Matrix up to `/send/m.room.message/`; of ntfy with the topic.",
-        ),
-        format: oneOf(formatNames, "What the URL takes; `standard` is JSON, signed as Standard Webhooks."),
-      }),
-      "A report of builds that begin to fail, and that succeed again.",
-    ),
+  notify: list(
+    recipient,
+    "recipients",
+    "Recipients of a report when builds begin to fail, and when they succeed again.",
   ),
   purge: v.optional(
     boolean("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),

@@ -57,6 +57,10 @@ export const paths = {
 
 export const clientCaPath = `${paths.tls}/origin-pull-ca.pem` as const;
 
+export const reporterSettingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
+/** A variable for the reporter's next start. */
+export const notifyTest = (hook: string) => `/run/pushgate-notify-${hook}` as const;
+
 /** The client-ca layer's: the CA of the certificate that Cloudflare presents, and the line that trusts it. */
 export const settledCa = { path: `${paths.tls}/settled-ca.pem`, line: `${paths.tls}/settled-ca.conf` } as const;
 

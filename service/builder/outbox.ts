@@ -6,10 +6,12 @@ import { tried } from "../tried.ts";
 import { beginningOf, eachName, isNumberedName, moveAside, numberedName, remove, writeWhole } from "./files.ts";
 
 const reportShape = v.object({
-  to: v.picklist(["status", "notify", "purge"]),
+  /** The git host, a recipient of `site.notify`, or Cloudflare's cache. */
+  to: v.pipe(v.string(), v.regex(/^(status|purge|notify\.[a-z0-9-]{1,32})$/)),
   /** null where a build failed before its commit was known. */
   commit: v.nullable(v.pipe(v.string(), v.regex(/^([0-9a-f]{40}|[0-9a-f]{64})$/))),
-  state: v.picklist(["pending", "success", "failure"]),
+  /** Of a recipient of `site.notify`, success and failure are turns. */
+  state: v.picklist(["pending", "success", "failure", "published", "test"]),
   reason: v.pipe(
     v.string(),
     v.check((text) => printable(text) === text),

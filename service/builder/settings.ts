@@ -36,7 +36,10 @@ export const builderShape = v.object({
   /** The socket of the ssh-agent that holds the deploy key of a repository over SSH. */
   agent: v.exactOptional(absolute),
   reports: v.exactOptional(
-    v.object({ folder: absolute, status: v.boolean(), notify: v.boolean(), purge: v.exactOptional(v.boolean()) }),
+    v.object({
+      ...{ folder: absolute, status: v.boolean(), purge: v.boolean() },
+      notify: v.array(v.object({ name: hookName, published: v.boolean() })),
+    }),
   ),
   generator: v.object({
     socket: absolute,

@@ -8,12 +8,17 @@ import type { Reporter } from "./settings.ts";
 
 export const channelsOf = ({ settings: { hook, site, status, notify, purge }, secrets }: Reporter): Channels => ({
   ...(status && secrets.status && { status: statusChannel(status, secrets.status, site) }),
-  ...(notify && secrets.notify && { notify: notifyChannel(notify, secrets.notify, { hook, site: site ?? null }) }),
+  ...Object.fromEntries(
+    notify.map((one) => [
+      `notify.${one.name}`,
+      notifyChannel(one, secrets.notify[one.name]!, { hook, site: site ?? null }),
+    ]),
+  ),
   ...(purge && site && secrets.purge && { purge: purgeChannel(purge, secrets.purge, site) }),
 });
 
 type Status = NonNullable<Reporter["settings"]["status"]>;
-type Notify = NonNullable<Reporter["settings"]["notify"]>;
+type Notify = Reporter["settings"]["notify"][number];
 
 function statusChannel({ gitHost, repository, context }: Status, token: string, url: string | undefined): Channel {
   const at = repositoryOf(repository);
@@ -21,7 +26,7 @@ function statusChannel({ gitHost, repository, context }: Status, token: string, 
     host: at.host,
     secret: token,
     postOf({ commit, state, reason }) {
-      if (commit === null) return undefined;
+      if (commit === null || state === "published" || state === "test") return undefined;
       const request = statusRequest(apis[gitHost], at, { commit, state, reason, context, url }, token);
       return request && { ...request, body: JSON.stringify(request.body) };
     },

@@ -16,7 +16,16 @@ export type Event = Pick<Report, "state" | "commit" | "reason" | "at"> & {
   readonly site: string | null;
 };
 
-const titleOf = ({ hook, state }: Event): string => `${hook}: builds ${state === "success" ? "succeed again" : "fail"}`;
+/** Of each state the word for a program, the text for a person, and ntfy's priority. */
+const states = {
+  failure: ["failing", "builds fail", 4],
+  success: ["succeeding", "builds succeed again", 3],
+  published: ["published", "published", 2],
+  test: ["test", "a test of site.notify", 3],
+  pending: ["pending", "a build runs", 2], // the builder reports it to git hosts alone
+} as const satisfies Record<Event["state"], unknown>;
+
+const titleOf = ({ hook, state }: Event): string => `${hook}: ${states[state][1]}`;
 
 /** Some 600 characters at most, of which Discord's 2,000 hold each as two. */
 const textOf = (event: Event): string =>
@@ -57,7 +66,7 @@ export const formats: Readonly<Record<Format, (url: string, secret: string, even
     const [, server = "", topic] = /^(.*\/)([^/]*)$/.exec(url)!;
     const [, ...lines] = textOf(event).split("\n");
     const click = event.site === null ? {} : { click: event.site };
-    const priority = event.state === "success" ? 3 : 4;
+    const priority = states[event.state][2];
     return json(
       server,
       { topic, title: titleOf(event), message: lines.join("\n"), priority, ...click },
@@ -66,8 +75,7 @@ export const formats: Readonly<Record<Format, (url: string, secret: string, even
   },
   // The recipient finds a replay by the time, and a report that came twice by its id.
   standard: (url, secret, { hook, site, state, commit, reason, at }) => {
-    const turn = state === "success" ? "succeeding" : "failing";
-    const body = JSON.stringify({ hook, site, state: turn, commit, reason, time: at });
+    const body = JSON.stringify({ hook, site, state: states[state][0], commit, reason, time: at });
     return { url, headers: standardSignature.sign(secret, `msg_${idOf(body)}`, body), body };
   },
 };

@@ -1,4 +1,4 @@
-/** Sends what waits in the outbox, until nothing waits. A dead recipient does not delay the other's (decision 027). */
+/** Sends what waits in the outbox, until nothing waits. A dead recipient does not delay the others (decision 027). */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Report, removeReport, waiting } from "../builder/outbox.ts";
 import { failed } from "../builder/run/setback.ts";
@@ -13,7 +13,7 @@ export type Channel = {
   readonly postOf: (report: Report) => Outgoing | undefined;
 };
 
-export type Channels = Readonly<Partial<Record<Report["to"], Channel>>>;
+export type Channels = Readonly<Record<Report["to"], Channel>>;
 
 export type Line = {
   readonly to: Report["to"] | null;
@@ -53,66 +53,98 @@ export async function sendAll(
     const found = waiting(folder);
     if (found.length === 0) return allSent;
     let tried = false;
-    for (const [i, { name, report }] of found.entries()) {
-      if (report === undefined) {
-        drop(name, { to: null, reason: `${printable(`${name}`, 100)} is no report of the builder` });
-        continue;
+    const sendTo = async (own: typeof found): Promise<void> => {
+      for (const [i, { name, report }] of own.entries()) {
+        if (report === undefined) {
+          drop(name, { to: null, reason: `${printable(`${name}`, 100)} is no report of the builder` });
+          continue;
+        }
+        const { to, state, commit } = report;
+        const channel = channels[to];
+        const post = channel?.postOf(report);
+        // Of the reports on a commit, and of the turns, only the newest is of use.
+        const isOld = own.slice(i + 1).some(({ report: later }) => isNewer(later!, report));
+        if (isOld || !post || !channel) {
+          removeReport(folder, name);
+          continue;
+        }
+        const about = { to, host: channel.host, state, commit };
+        const rest = rests[to];
+        if (rest && Date.now() - Date.parse(report.at) > age) {
+          drop(name, { ...about, reason: `${rest.reason}, for ${Math.round(age / 3_600_000)} h` });
+          continue;
+        }
+        if (rest && performance.now() < rest.until) continue;
+        if (!(await mayConnect())) throw open();
+        tried = true;
+        const { reason, ...result } = await send(channel, post, answer, authorities);
+        if (result.kind === "rejected") drop(name, { ...about, reason });
+        else if (result.kind === "sent") {
+          removeReport(folder, name);
+          delete rests[to];
+          journal({ ...about, result: "sent", reason: reason.slice(0, 3) }); // the status
+        } else {
+          const attempts = (rest?.attempts ?? 0) + 1;
+          const pause = Math.max(Math.min(first * 2 ** (attempts - 1), longest), result.pause ?? 0);
+          rests[to] = { attempts, until: performance.now() + pause, reason };
+          const next = `the next try is in ${Math.ceil(pause / 1000)} s`;
+          journal({ ...about, result: "delayed", reason: `${reason}; ${next}` });
+        }
       }
-      const { to, state, commit } = report;
-      const channel = channels[to];
-      const post = channel?.postOf(report);
-      // Of the reports on a commit, and of the turns, only the newest is of use; before a purge of all, none to purge.
-      const isOld = found.slice(i + 1).some(({ report: later }) => isNewer(later, report));
-      if (isOld || !post || !channel) {
-        removeReport(folder, name);
-        continue;
-      }
-      const about = { to, host: channel.host, state, commit };
-      const rest = rests[to];
-      if (rest && Date.now() - Date.parse(report.at) > age) {
-        drop(name, { ...about, reason: `${rest.reason}, for ${Math.round(age / 3_600_000)} h` });
-        continue;
-      }
-      if (rest && performance.now() < rest.until) continue;
-      if (!(await mayConnect()))
-        throw failed("the nft table that limits this account's network is gone. The unit's next start loads it.");
-      tried = true;
-      const result = await send(post, answer, authorities);
-      const reason = printable(result.reason.replaceAll(channel.secret, "…"), 300);
-      if (result.kind === "rejected") drop(name, { ...about, reason });
-      else if (result.kind === "sent") {
-        removeReport(folder, name);
-        delete rests[to];
-        journal({ ...about, result: "sent", reason });
-      } else {
-        const attempts = (rest?.attempts ?? 0) + 1;
-        const pause = Math.max(Math.min(first * 2 ** (attempts - 1), longest), result.pause ?? 0);
-        rests[to] = { attempts, until: performance.now() + pause, reason };
-        const next = `the next try is in ${Math.ceil(pause / 1000)} s`;
-        journal({ ...about, result: "delayed", reason: `${reason}; ${next}` });
-      }
-    }
+    };
+    await Promise.all([...Map.groupBy(found, ({ report }) => report?.to).values()].map(sendTo));
     if (!tried && waiting(folder).length > 0) await sleep(look);
   }
 }
 
-const isNewer = (later: Report | undefined, { to, commit }: Report): boolean =>
-  later?.to === to && (to === "purge" ? later.paths === undefined : to === "notify" || later.commit === commit);
+const open = () => failed("the nft table that limits this account's network is gone. The unit's next start loads it.");
+
+/** Of two for one recipient. */
+const isNewer = (later: Report, { to, commit, state }: Report): boolean => {
+  // Before a purge of all, none is of use.
+  if (to === "purge") return later.paths === undefined;
+  return to === "status" ? later.commit === commit : later.state !== "published" && state !== "published";
+};
+
+export type Tested = Readonly<{ to: string; host: string; result: "sent" | "rejected" | "delayed"; reason: string }>;
+
+/** Sends a test to each recipient of `site.notify`, once. */
+export async function testAll(
+  channels: Channels,
+  mayConnect: () => Promise<boolean>,
+  { answer }: Terms = terms,
+  authorities?: string,
+): Promise<Tested[]> {
+  if (!(await mayConnect())) throw open();
+  const at = new Date().toISOString();
+  const test = {
+    commit: null,
+    state: "test",
+    reason: "npx pushgate notify requested this message.",
+    at,
+  } as const;
+  const tested = Object.entries(channels).map(async ([to, channel]): Promise<Tested[]> => {
+    const post = channel.postOf({ to, ...test });
+    if (post === undefined) return [];
+    const { kind: result, reason } = await send(channel, post, answer, authorities);
+    return [{ to, host: channel.host, result, reason }];
+  });
+  return (await Promise.all(tested)).flat();
+}
 
 /** `pause`: milliseconds until the recipient takes requests again, as it answered. */
 type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pause?: number }>;
 
-async function send(what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
-  try {
-    return judged(await exchange(what, { seconds, ca: authorities }));
-  } catch (error) {
-    return { kind: "delayed", reason: (error as Error).message };
-  }
+/** `reason`: the status and the first 300 characters of an answer. */
+async function send({ secret }: Channel, what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
+  const unanswered = (error: Error): Sent => ({ kind: "delayed", reason: error.message });
+  const sent = await exchange(what, { seconds, ca: authorities }).then(judged, unanswered);
+  return { ...sent, reason: printable(sent.reason.replaceAll(secret, "…"), 300) };
 }
 
 function judged({ status, headers, text }: Answer): Sent {
   const reason = `${status} ${text}`.replace(/\s+/g, " ").trim();
-  if (status >= 200 && status < 300) return { kind: "sent", reason: String(status) };
+  if (status >= 200 && status < 300) return { kind: "sent", reason };
   if (status >= 300 && status < 400)
     return { kind: "rejected", reason: `${status}, a redirect, which is not followed` };
   const pause = pauseOf({ status, headers });

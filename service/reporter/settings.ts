@@ -16,28 +16,40 @@ export const reporterShape = v.object({
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
   status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
-  notify: v.exactOptional(v.object({ url, format: v.picklist(formatNames) })),
+  notify: v.array(v.object({ name: hookName, url, format: v.picklist(formatNames) })),
   /** Where Cloudflare takes what is to be purged of the site. */
   purge: v.exactOptional(url),
 });
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
 
-type Kind = "status" | "notify" | "purge";
-export type Reporter = Readonly<{ settings: ReporterSettings; secrets: { [kind in Kind]?: string } }>;
+export type Reporter = Readonly<{
+  settings: ReporterSettings;
+  secrets: { status?: string; purge?: string; notify: Readonly<Record<string, string>> };
+}>;
 
 export const readReporter = (env: Environment = environment): Reporter =>
   withFaults((report) => {
     const settings = readShape(reporterShape, env, report);
-    const read = (kind: Kind) => {
-      if (settings?.[kind] === undefined) return {};
+    if (settings === undefined) return undefined;
+    const read = (kind: "status" | "notify" | "purge"): string[] | undefined => {
       const name = loadedAs[kind];
-      const text = readCredential(join(env.CREDENTIALS_DIRECTORY ?? "", name), name, report)?.trim();
-      if (text === undefined) return {};
-      // It becomes part of a header.
-      if (!/^[!-~]+$/.test(text)) report(`the credential ${name} is not one word of ASCII`);
-      return { [kind]: text };
+      const words = readCredential(join(env.CREDENTIALS_DIRECTORY ?? "", name), name, report)
+        ?.trim()
+        .split("\n");
+      // They become parts of headers.
+      if (!words?.every((word) => /^[!-~]+$/.test(word)))
+        return words && report(`the credential ${name} is not words of ASCII, one a line`);
+      return words;
     };
-    const secrets = { ...read("status"), ...read("notify"), ...read("purge") };
-    return settings && { settings, secrets };
+    const [status] = (settings.status && read("status")) ?? [];
+    const [purge] = (settings.purge && read("purge")) ?? [];
+    const named = settings.notify.length === 0 ? [] : read("notify");
+    const notify = Object.fromEntries(
+      named?.map((word) => [word.split(":", 1)[0]!, word.replace(/^[^:]*:/, "")]) ?? [],
+    );
+    for (const { name } of named ? settings.notify : [])
+      if (!notify[name]) report(`the credential notify has no secret of ${name}`);
+    const tokens = { ...(status !== undefined && { status }), ...(purge !== undefined && { purge }) };
+    return { settings, secrets: { ...tokens, notify } };
   });

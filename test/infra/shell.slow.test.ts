@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { requestScript } from "../../infra/cli/site/build.ts";
 import { reportScript } from "../../infra/cli/site/host-report.ts";
 import { logsScript } from "../../infra/cli/site/logs.ts";
+import { testScript } from "../../infra/cli/site/notify.ts";
 import { pingScript } from "../../infra/cli/webhook/ping-on-host.ts";
 import { hostLayers } from "../../infra/host/index.ts";
 import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
@@ -44,6 +45,7 @@ test("shellcheck and dash find no fault in the scripts of npx pushgate", () => {
   const scripts = [
     reportScript([{ name: "site", site: {} }, { name: "docs" }]),
     requestScript("site", { file: "build", seconds: 90, verb: "start" }),
+    testScript("site"),
     logsScript({ sources, lines: 5, since: "1 hour ago", deliveries: ["x"], follow: true }),
     pingScript("POST / HTTP/1.1\r\n\r\n", "127.0.0.2", 9461),
   ];

@@ -37,7 +37,7 @@ export const replaced =
   (file, text) => {
     if (file !== module) return text;
     if (!text.includes(from)) throw new Error(`${module} has no longer: ${from}`);
-    return text.replace(from, to);
+    return text.replaceAll(from, to);
   };
 
 export const both =

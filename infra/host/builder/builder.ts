@@ -46,8 +46,8 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
     ...(repositoryOf(repository).ssh && { knownHosts: knownHostsPath(name), agent: agentPath(name) }),
     ...(isReported(hook) && {
       reports: {
-        ...{ folder: `${reports}/${name}`, status: setsStatus, notify: site.notify !== undefined },
-        ...(site.purge && { purge: true }),
+        ...{ folder: `${reports}/${name}`, status: setsStatus, purge: site.purge },
+        notify: site.notify.map(({ name, published }) => ({ name, published })),
       },
     }),
     generator: {

@@ -5,10 +5,8 @@ import type { SiteHook } from "../../config/derived.ts";
 import type { Host } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
 import { instanceFile, jsonFile, sandbox, unitFile } from "../kit.ts";
-import { paths, reporterUser, units } from "../paths.ts";
+import { notifyTest, paths, reporterSettingsPath, reporterUser, units } from "../paths.ts";
 import { loadCredential } from "../secrets/secrets.ts";
-
-const settingsPath = (hook: string) => `${paths.reporterSettings}/${hook}.json` as const;
 
 /** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
 function reporterSettings(hook: SiteHook, host: Pick<Host, "name">, zoneId: string): ReporterSettings {
@@ -19,7 +17,7 @@ function reporterSettings(hook: SiteHook, host: Pick<Host, "name">, zoneId: stri
     folder: `${paths.reports}/${name}`,
     ...(hostname !== undefined && { site: `https://${hostname}/` }),
     ...(setsStatus && { status: { gitHost, repository, context: `pushgate/${host.name}/${name}` } }),
-    ...(notify !== undefined && { notify }),
+    notify: notify.map(({ name, url, format }) => ({ name, url, format })),
     ...(purge && { purge: `${vendorUrl}/zones/${zoneId}/purge_cache` }),
   };
 }
@@ -30,7 +28,7 @@ export function reporterTemplates(): HostFile[] {
     unitFile(import.meta.url, units.reportPath(), values),
     unitFile(import.meta.url, units.report(), {
       ...{ ...values, egress: units.egress, egressProgram: `${paths.lib}/egress` },
-      ...{ program: paths.reporter, settings: settingsPath("%i") },
+      ...{ program: paths.reporter, settings: reporterSettingsPath("%i"), test: notifyTest("%i") },
       closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
       sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
     }),
@@ -38,13 +36,13 @@ export function reporterTemplates(): HostFile[] {
 }
 
 export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">, zoneId: string): HostFile[] => [
-  jsonFile(settingsPath(hook.name), reporterSettings(hook, host, zoneId)),
+  jsonFile(reporterSettingsPath(hook.name), reporterSettings(hook, host, zoneId)),
   ...instanceFile(units.report(hook.name), [
     "[Service]",
     `User=${reporterUser(hook.name)}`,
     "# systemd gives these credentials to this unit alone. Neither the builder's account nor the generator's can read them.",
     ...(hook.setsStatus ? [loadCredential(hook.name, "status")] : []),
-    ...(hook.site.notify ? [loadCredential(hook.name, "notify")] : []),
+    ...(hook.site.notify.length > 0 ? [loadCredential(hook.name, "notify")] : []),
     ...(hook.site.purge ? [loadCredential(hook.name, "purge")] : []),
   ]),
 ];

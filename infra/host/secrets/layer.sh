@@ -9,7 +9,7 @@ written=$state/credentials.sha256
 plain_text() {
   case $name in
     *.deploy-key) printf '%s\n' "$current" | base64 -d ;;
-    *) printf '%s\n' "$current"; [ -z "$previous" ] || printf '%s\n' "$previous" ;;
+    *) printf '%s\n' "$current${others:+ $others}" | tr ' ' '\n' ;;
   esac
 }
 
@@ -21,12 +21,12 @@ activate() {
   chmod 0700 "$credentials"
   rm -f "$credentials"/.*.new
   arrived=
-  while read -r name current previous; do
+  while read -r name current others; do
     among "$name" "$names" || { say "a secret arrived for a hook that is not declared. Nothing was replaced."; exit 1; }
     [ -n "$current" ] || { say "the secret that arrived for $name is empty. Nothing was replaced."; exit 1; }
     # A token, or the end of a URL, is as short as its server makes it.
     least=32
-    case $name in *.status | *.purge) least=16 ;; *.notify) least=1 ;; esac
+    case $name in *.status | *.notify | *.purge) least=16 ;; esac
     plain_text | systemd-creds encrypt --with-key=host --name="${name##*.}" - "$credentials/.$name.new"
     # An empty input encrypts without an error, and an empty HMAC key would let every sender in.
     [ "$(systemd-creds decrypt --name="${name##*.}" "$credentials/.$name.new" - | wc -c)" -gt "$least" ] || {

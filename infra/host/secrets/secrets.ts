@@ -25,7 +25,7 @@ export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
       const has = {
         deployKey: site !== undefined && repositoryOf(repository).ssh,
         status: site !== undefined && setsStatus === true,
-        notify: site?.notify !== undefined,
+        notify: site !== undefined && site.notify.length > 0,
         purge: site?.purge === true,
       };
       return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];
@@ -43,8 +43,8 @@ export function secretLines(secrets: Credentials): string {
   const lines = Object.entries(secrets).map(([name, values]) => {
     if (isDeployKey(name)) return `${name} ${Buffer.from(textOf(name, values)).toString("base64")}\n`;
     // infra/config reports these with a fix; here one could become the line of another hook, so check again.
-    if (values.length === 0 || values.length > 2 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
-      throw new Error(`the secrets of hook ${name} are not one or two words of printable ASCII`);
+    if (values.length === 0 || values.some((value) => !/^[\x21-\x7e]+$/.test(value)))
+      throw new Error(`the secrets of hook ${name} are not words of printable ASCII`);
     return `${[name, ...values].join(" ")}\n`;
   });
   return lines.sort().join("");

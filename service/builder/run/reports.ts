@@ -10,7 +10,7 @@ import { setbackOf } from "./setback.ts";
 import { isGood, type Run } from "./status.ts";
 
 type Given = { readonly settings: Pick<BuilderSettings, "reports">; readonly places: Places };
-type Result = Pick<Report, "state" | "reason"> & { readonly commit: string };
+type Result = Pick<Report, "reason"> & { readonly commit: string; readonly state: "pending" | "success" | "failure" };
 type Turn = "failure" | "success" | undefined;
 
 /** Whether runs began to fail or to succeed: known again to the next builder until status.json is written. */
@@ -51,7 +51,10 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
       if (!isKnown) set(given, next);
     }
     const { notify, folder } = given.settings.reports!;
-    if (turn && notify) add(folder, { to: "notify", commit: built, state: turn, reason: oneLine(reason), at: now() });
+    for (const { name, published } of notify) {
+      const state = turn ?? (published && result === "published" ? result : undefined);
+      if (state) add(folder, { to: `notify.${name}`, commit: built, state, reason: oneLine(reason), at: now() });
+    }
   });
 }
 

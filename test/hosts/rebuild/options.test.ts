@@ -43,13 +43,16 @@ test("up moves a site into a folder of its repository, without the units of a co
   });
   rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
   const notify = { url: "https://git.example.net/hooks/builds", format: "standard" };
-  rebuild.configure("docs", { notify, hostname, purge: true });
+  rebuild.configure("docs", {
+    notify: ["team", "all"].map((name) => ({ ...notify, name, published: name === "all" })),
+    ...{ hostname, purge: true },
+  });
   rebuild.git.resolver.names.set(cloudflareName, rebuild.git.addresses);
   rebuild.git.cloudflare.to = rebuild.world.api.url;
   rebuild.world.api.tokens[purgeToken] = ["Cache Purge"];
   const { token, key } = rebuild.git.status;
   await rebuild.world.stack.setSecrets({
-    "pushgate:secrets": { docs: { status: token, notify: key, purge: purgeToken } },
+    "pushgate:secrets": { docs: { status: token, notify: { team: key, all: key }, purge: purgeToken } },
   });
   // Hugo lists the pages where this file is not there, as for a first release.
   const pages = `${paths.sites}/site/work/cache/pages.csv`;

@@ -44,6 +44,8 @@ const moved = [
   "/var/lib/pushgate/stamps",
   "/var/spool/pushgate",
   "/run/pushgate-guard",
+  "/run/pushgate-notify",
+  "/etc/pushgate/reporter",
   "/var/log/pushgate-nginx",
   "/usr/local/lib/pushgate",
 ];

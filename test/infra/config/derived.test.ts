@@ -162,7 +162,10 @@ describe("results of builds", () => {
   ])("leave the host %s, on these ports: %s", (_, ports, repository, notify, purge = false) => {
     const hook = {
       ...{ ...site, ...(repository && { repository, setsStatus: true as const }) },
-      site: { ...site.site, purge, ...(notify && { notify: { url: notify, format: "standard" as const } }) },
+      site: {
+        ...{ ...site.site, purge },
+        ...(notify && { notify: [{ name: "team", url: notify, format: "standard" as const, published: false }] }),
+      },
     };
     expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
   });

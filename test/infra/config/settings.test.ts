@@ -248,12 +248,12 @@ test.each<[says: string, Overrides, ...more: string[]]>([
 
 const two = (change: object) =>
   hosts({ ...host, address6: "2001:db8::1" }, { ...second, address6: "2001:db8::2", ...change });
-const to = (url: string) => ({ url, format: "standard" });
+const to = (url: string, more = {}) => ({ name: "team", url, format: "standard", ...more });
 const notifyKey = `whsec_${"A".repeat(43)}=`;
-const notified = { ...secrets.site, current: x(32), notify: notifyKey };
+const notified = { ...secrets.site, current: x(32), notify: { team: notifyKey } };
 const ofTwo = (change: object, first: object = {}) => ({
   ...hooks(
-    { ...hook, site: { ...site, hostname: "www.example.org", notify: to("https://chat.example.org/x"), ...first } },
+    { ...hook, site: { ...site, hostname: "www.example.org", notify: [to("https://chat.example.org/x")], ...first } },
     {
       ...hook,
       name: "docs",
@@ -299,16 +299,21 @@ test.each<[key: string, other: string, Overrides]>([
   ],
   ["hooks[0].repository", "pushgate itself answers", selfHosted({ repository: "https://hooks.example.org/x.git" })],
   [
-    "hooks[0].site.notify.url",
+    "hooks[0].site.notify[0].url",
     "pushgate itself answers",
-    ofTwo({}, { notify: to("https://hooks.example.org/webhook/docs") }),
+    ofTwo({}, { notify: [to("https://hooks.example.org/webhook/docs")] }),
   ],
   [
-    "hooks[0].site.notify.url",
+    "hooks[0].site.notify[0].url",
     "no slash at its end",
-    ofTwo({}, { notify: { ...to("https://a.example.org/x"), format: "slack" } }),
+    ofTwo({}, { notify: [to("https://a.example.org/x", { format: "slack" })] }),
   ],
-  ["hooks[0].site.notify.url", "pushgate itself answers", ofTwo({}, { notify: to("https://www.example.org/x") })],
+  [
+    "hooks[0].site.notify[1].name",
+    'repeats hooks[0].site.notify[0].name, "team"',
+    ofTwo({}, { notify: [to("https://a.example.org/x"), to("https://b.example.org/x")] }),
+  ],
+  ["hooks[0].site.notify[0].url", "pushgate itself answers", ofTwo({}, { notify: [to("https://www.example.org/x")] })],
   ["hooks[1].site.hostname", "hosts[0].hostname", ofTwo({ hostname: host.hostname })],
   ["hooks[1].site.hostname", "hooks[0].site.hostname", ofTwo({ hostname: "www.example.org" })],
   ["hooks[1].site.webRoot", "hooks[0].site.webRoot", ofTwo({ webRoot: "/var/www/site" })],
@@ -327,7 +332,7 @@ test.each<[key: string, other: string, Overrides]>([
   ["hooks[1].site.writers", "a group of your own", ofTwo({ writers: "pushgate-nginx" })],
   ["secrets.site.previous", "current", withSecrets({ current: x(32), previous: x(32) })],
   [
-    "secrets.site.notify",
+    "secrets.site.notify.team",
     "current",
     { ...ofTwo({}), "pushgate:secrets": { site: { ...notified, current: notifyKey }, docs: secrets.docs } },
   ],
@@ -363,7 +368,7 @@ test("each hook has its secrets, newest first, and its other credentials beside 
   const credentials = {
     deployKey: "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
     status: "s".repeat(20),
-    notify: notifyKey,
+    notify: { team: notifyKey, phone: x(20) },
     purge: "p".repeat(20),
   };
   const readOverSsh = {
@@ -372,7 +377,7 @@ test("each hook has its secrets, newest first, and its other credentials beside 
     site: {
       ...site,
       knownHosts: ["github.com ssh-ed25519 AAAA"],
-      notify: to("https://chat.example.org/builds"),
+      notify: [to("https://chat.example.org/b"), to("https://ntfy.example.org/b", { name: "phone", format: "ntfy" })],
       hostname: "www.example.org",
       purge: true,
     },
@@ -386,7 +391,7 @@ test("each hook has its secrets, newest first, and its other credentials beside 
     site: [secrets.site.current, secrets.site.previous],
     "site.deploy-key": [credentials.deployKey],
     "site.status": [credentials.status],
-    "site.notify": [credentials.notify],
+    "site.notify": [`team:${notifyKey}`, `phone:${x(20)}`],
     "site.purge": [credentials.purge],
     docs: [secrets.docs.current],
   });

@@ -34,7 +34,8 @@ function faultsOf(hooks: object[], entries: Record<string, object> = { site: sec
   }
 }
 /** The one fault that begins so. */
-const begins = (says: string) => [expect.stringMatching(new RegExp(`^${says.replace(/[^\w ]/g, "\\$&")}`, "s"))];
+const begins = (...faults: string[]) =>
+  faults.map((says) => expect.stringMatching(new RegExp(`^${says.replace(/[^\w ]/g, "\\$&")}`, "s")));
 const withSite = (change: object, hook: object = https) => [{ ...hook, site: { ...site, ...change } }];
 const other = (change: object) => ({
   ...https,
@@ -260,21 +261,43 @@ describe("host keys", () => {
 
 describe("reports", () => {
   const key = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
-  const notify = { url: "https://chat.example.org/hooks/", format: "standard" };
-  const slack = { ...notify, format: "slack" };
+  const standard = { name: "team", url: "https://chat.example.org/hooks/", format: "standard" };
+  const [notify, slack] = [[standard], [{ ...standard, format: "slack" }]];
   const given = (more: object, change: object = {}) =>
     faultsOf(withSite(change), { site: { ...secrets.site, ...more } });
+  const x = (length: number) => "x".repeat(length);
+  const form = "Use 16 to 1024 ASCII characters without spaces.";
   const run =
-    'Run: npx pulumi config set --secret --path pushgate:secrets.site.notify "whsec_$(openssl rand -base64 32)"';
+    'Run: npx pulumi config set --secret --path pushgate:secrets.site.notify.team "whsec_$(openssl rand -base64 32)"';
 
   test.each<[says: string, object, object]>([
-    [`is missing, and site.notify is set. ${run}`, {}, { notify }],
-    ["is set, but the hook has no site.notify. Remove it, or set site.notify.", { notify: "x".repeat(40) }, {}],
-    [`is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. ${run}`, { notify: "x" }, { notify }],
-    [`is missing, and site.notify is set. ${run.replace(/ ".*/, "")}`, {}, { notify: slack }],
-    [`is not one word. ${run.replace(/ ".*/, "")}`, { notify: "two words" }, { notify: slack }],
-  ])("secrets.site.notify %s", (says, more, change) => {
-    expect(given(more, change)).toEqual([`secrets.site.notify ${says}`]);
+    [`is missing, and site.notify has this recipient. ${run}`, {}, { notify }],
+    ["is set, but site.notify has no recipient of this name. Remove it, or add the recipient.", { team: x(40) }, {}],
+    [`is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. ${run}`, { team: x(16) }, { notify }],
+    [`is missing, and site.notify has this recipient. ${run.replace(/ ".*/, "")}`, {}, { notify: slack }],
+    [`has fewer than 16 characters. ${form}`, { team: x(15) }, { notify: slack }],
+    [`contains white space or a character outside ASCII. ${form}`, { team: `a ${x(16)}` }, { notify: slack }],
+  ])("secrets.site.notify.team %s", (says, notify, change) => {
+    expect(given({ notify }, change)).toEqual([`secrets.site.notify.team ${says}`]);
+  });
+
+  test("all faults of recipients and their secrets come together, and none quotes a secret", () => {
+    const recipients = [standard, { ...standard, name: "Team", format: "irc" }, { ...standard, name: "phone" }];
+    const found = given({ notify: { team: "hunter2", ops: x(20) } }, { notify: recipients });
+    expect(found).toEqual(
+      begins(
+        "hooks[0].site.notify[1].name is ",
+        "hooks[0].site.notify[1].format is ",
+        "secrets.site.notify.team has fewer than 16 characters",
+        "secrets.site.notify.ops is set, but",
+        "secrets.site.notify.team is no key of Standard Webhooks",
+        "secrets.site.notify.phone is missing",
+      ),
+    );
+    expect(found.join()).not.toContain("hunter2");
+    expect(given({ notify: x(40) }, { notify })).toEqual(
+      begins("secrets.site.notify has the wrong type. Use an object", "secrets.site.notify.team is missing"),
+    );
   });
 
   const [token, hostname] = ["p".repeat(40), "www.example.org"];
@@ -296,9 +319,10 @@ describe("reports", () => {
 
   test("there is no fault for a token, or a URL with its key", () => {
     expect(given({ status: "t".repeat(20) })).toEqual([]);
-    expect(given({ notify: key }, { notify })).toEqual([]);
-    expect(given({ notify: key }, { notify: { ...notify, url: "https://chat.example.org:8443/?a=b" } })).toEqual([]);
-    expect(given({ notify: "T0/B0/x" }, { notify: slack })).toEqual([]);
+    expect(given({ notify: { team: key } }, { notify })).toEqual([]);
+    const other = { ...standard, url: "https://chat.example.org:8443/?a=b" };
+    expect(given({ notify: { team: key } }, { notify: [other] })).toEqual([]);
+    expect(given({ notify: { team: `T0/B0/${x(16)}` } }, { notify: slack })).toEqual([]);
   });
 
   test.each([
@@ -312,7 +336,8 @@ describe("reports", () => {
     "https://a.example.org/$(id)",
     "javascript:https://a.example.org/x",
   ])("%s is no URL for site.notify", (url) => {
-    expect(given({ notify: key }, { notify: { ...notify, url } })).toEqual(begins("hooks[0].site.notify.url is "));
+    const found = given({ notify: { team: key } }, { notify: [{ ...standard, url }] });
+    expect(found).toEqual(begins("hooks[0].site.notify[0].url is "));
   });
 });
 

@@ -98,7 +98,7 @@ describe("units", () => {
     expect(unitText(alone.files, hugo.site)).not.toMatch(/generator-content|pushgate-content|contentDir/);
     for (const key of ["writers", "content"])
       expect(values(hugoOf(changed({ [key]: undefined })), "SupplementaryGroups")).toEqual([]);
-    const quiet = changed({ notify: undefined } as object, { setsStatus: undefined } as object);
+    const quiet = changed({ notify: [] } as object, { setsStatus: undefined } as object);
     expect(filesOf(quiet).filter(({ path }) => /report.*docs/.test(path))).toEqual([]);
   });
 
@@ -178,26 +178,31 @@ describe("settings", () => {
     ["https://chat.example.org/hooks/builds", true, ["status", "notify"]],
   ])("of a reporter name its recipients: notify %s, status %s", (notify, setsStatus, names) => {
     const settings = changed(
-      { notify: notify && { url: notify, format: "standard" } } as object,
+      { notify: notify ? [{ name: "team", url: notify, format: "standard", published: true }] : [] } as object,
       { setsStatus } as object,
     );
     const files = filesOf(settings);
-    const found = Object.keys(JSON.parse(endingIn("reporter/docs.json", files)));
-    expect(found.filter((key) => /status|notify/.test(key))).toEqual(names);
+    const { status, notify: recipients } = JSON.parse(endingIn("reporter/docs.json", files));
+    expect([status !== undefined, recipients.length > 0]).toEqual(
+      ["status", "notify"].map((key) => names.includes(key)),
+    );
     const credentials = values(unitText(files, units.report("docs")), "LoadCredentialEncrypted");
     expect(credentials.map((line) => line.split(":")[0])).toEqual(names);
     expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({
-      ...{ status: names.includes("status"), notify: names.includes("notify") },
+      ...{
+        status: names.includes("status"),
+        notify: names.includes("notify") ? [{ name: "team", published: true }] : [],
+      },
     });
   });
 
   test("of a reporter that purges name the zone, and the builder's say so; its unit has that credential", () => {
-    const settings = changed({ notify: undefined, purge: true, hostname: "www.example.org" } as object);
+    const settings = changed({ notify: [], purge: true, hostname: "www.example.org" });
     const { files } = builderLayer({ ...settings, hooks: settings.hooks.slice(1) }, exampleHost, {}, "z0");
     expect(JSON.parse(endingIn("reporter/docs.json", files)).purge).toBe(
       "https://api.cloudflare.com/client/v4/zones/z0/purge_cache",
     );
-    expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({ notify: false, purge: true });
+    expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({ notify: [], purge: true });
     expect(values(unitText(files, units.report("docs")), "LoadCredentialEncrypted")).toContain(
       `purge:${paths.credentials}/docs.purge`,
     );

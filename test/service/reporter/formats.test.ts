@@ -55,6 +55,7 @@ test("ntfy gets a topic, a title and a message at the server's address", () => {
     title: "site: builds succeed again",
     priority: 3,
   });
+  expect(made("ntfy", { state: "published" }).body).toMatchObject({ title: "site: published", priority: 2 });
   expect(Buffer.byteLength(made("ntfy", { reason: "€".repeat(501) }).body.message)).toBeLessThanOrEqual(4_096);
 });
 

@@ -37,6 +37,7 @@ test("the outbox is bounded, has reports in the order of their numbers, and a ha
 
 test.each<[string, object]>([
   ["another recipient", { to: "mail" }],
+  ["a recipient in another folder", { to: "notify.../x" }],
   ["a commit of 39 digits", { commit: "1".repeat(39) }],
   ["a commit of 41 digits", { commit: "1".repeat(41) }],
   ["a commit of 65 digits", { commit: "1".repeat(65) }],
@@ -54,7 +55,7 @@ test.each<[string, object]>([
 test.each<[string, Partial<Report>]>([
   ["without a commit or a reason", { commit: null, reason: "" }],
   ["of SHA-256, with the longest reason", { commit: "a".repeat(64), reason: "x".repeat(501) }],
-  ["to site.notify", { to: "notify", state: "failure" }],
+  ["to site.notify", { to: "notify.team", state: "failure" }],
   ["of a build that began", { state: "pending" }],
 ])("the outbox reads a report %s", (_, given) => {
   put(given);

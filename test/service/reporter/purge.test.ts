@@ -38,10 +38,10 @@ const fill = (...urls: string[]) => {
 };
 const quick = { first: 20, longest: 80, age: 60_000, look: 10, answer: 5 };
 const send = (purge: string | undefined = token, zone = api.zone.id) => {
-  const settings = { hook: "site", folder, site, purge: `${api.url}/zones/${zone}/purge_cache` };
+  const settings = { hook: "site", folder, site, notify: [], purge: `${api.url}/zones/${zone}/purge_cache` };
   return sendAll(
     folder,
-    channelsOf({ settings, secrets: { purge } }),
+    channelsOf({ settings, secrets: { purge, notify: {} } }),
     (line) => void lines.push(line),
     async () => true,
     quick,
@@ -59,10 +59,10 @@ test("a page is purged as visitors request it, and nothing else; without a token
   const paths = ["posts/café/", "posts/café/index.html", "100%?#.txt", "a+b,c.txt"];
   fill(...pages, ...others);
   put(paths);
-  const settings = { hook: "site", folder, site };
+  const settings = { hook: "site", folder, site, notify: [] };
   await sendAll(
     folder,
-    channelsOf({ settings, secrets: { purge: token } }),
+    channelsOf({ settings, secrets: { purge: token, notify: {} } }),
     () => {},
     async () => true,
     quick,

@@ -2,18 +2,28 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
-import { type Channel, type Channels, type Line, sendAll, type Terms, terms } from "../../../service/reporter/send.ts";
+import {
+  type Channel,
+  type Channels,
+  type Line,
+  sendAll,
+  type Terms,
+  terms,
+  testAll,
+} from "../../../service/reporter/send.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, both, bundled, type Rewrite, replaced } from "../bundles.ts";
 import { folder, onFolder } from "../own-folder.ts";
 
 const [one, two] = ["1".repeat(40), "2".repeat(40)] as const;
 const site = "https://www.example.org/";
+const [team, ops] = ["team", "ops"];
 const quick: Terms = { first: 20, longest: 80, age: 60_000, look: 10, answer: 5 };
 
 let running: RunningApi;
@@ -46,17 +56,21 @@ const emptied = () => {
 };
 
 /** Of a repository at the fake. */
-function channels(gitHost: "gitea" | "github-enterprise" = "gitea"): Required<Channels> {
+function channels(gitHost: "gitea" | "github-enterprise" = "gitea"): Channels & { readonly status: Channel } {
   const { origin, api } = running;
   const status = { gitHost, repository: `${origin}/example/site.git`, context: "pushgate/web1/site" };
   const settings = {
     hook: "site",
     folder,
     site,
-    notify: { url: `${origin}/hooks/builds`, format: "standard" as const },
+    notify: [team, ops].map((name) => ({ name, url: `${origin}/hooks/${name}`, format: "standard" as const })),
     status,
   };
-  return channelsOf({ settings, secrets: { status: api.token, notify: api.key } }) as Required<Channels>;
+  const { status: set, ...others } = channelsOf({
+    settings,
+    secrets: { status: api.token, notify: { team: api.key, ops: api.key } },
+  });
+  return { status: set!, ...others };
 }
 
 const always = async () => true;
@@ -240,7 +254,7 @@ describe("between two looks into the outbox", () => {
 });
 
 test("a report to a recipient that is no longer configured is removed, and the others are sent", async () => {
-  put({ to: "notify" });
+  put({ to: "notify.gone" });
   put();
   expect(await send({ status: channels().status })).toBe(true);
   expect(lines).toMatchObject([{ to: "status", result: "sent" }]);
@@ -249,21 +263,29 @@ test("a report to a recipient that is no longer configured is removed, and the o
 
 describe("a recipient", () => {
   const status = { gitHost: "gitea", repository: "https://git.example.net/a/b.git", context: "x" } as const;
-  const notify = { url: "https://example.net:8443/hook", format: "standard" as const };
+  const notify = [{ name: "team", url: "https://example.net:8443/hook", format: "standard" as const }];
   const [token, key] = ["0123456789abcdefghij", `whsec_${Buffer.alloc(32, 7).toString("base64")}`];
 
   test("exists where it is configured and has its secret", () => {
     const of = (settings: object, secrets: object) =>
-      Object.keys(channelsOf({ settings: { hook: "site", folder, ...settings }, secrets }));
-    expect(of({ status, notify }, { status: token, notify: key })).toEqual(["status", "notify"]);
-    expect(of({ status, notify }, { status: token })).toEqual(["status"]);
-    expect(of({ status, notify }, { notify: key })).toEqual(["notify"]);
-    expect(of({}, { status: token, notify: key })).toEqual([]);
+      Object.keys(
+        channelsOf({
+          settings: { hook: "site", folder, notify: [], ...settings },
+          secrets: { notify: { team: key }, ...secrets },
+        }),
+      );
+    expect(of({ status, notify }, { status: token })).toEqual(["status", "notify.team"]);
+    expect(of({ status }, { status: token })).toEqual(["status"]);
+    expect(of({ status, notify }, {})).toEqual(["notify.team"]);
+    expect(of({}, { status: token })).toEqual([]);
   });
 
   test("of a site that another web server serves gets no address of it", () => {
     const settings = { hook: "site", folder, status, notify };
-    const { status: set, notify: told } = channelsOf({ settings, secrets: { status: token, notify: key } });
+    const { status: set, "notify.team": told } = channelsOf({
+      settings,
+      secrets: { status: token, notify: { team: key } },
+    });
     const [reason, at] = ["Published.", "2026-11-23T12:00:00.000Z"];
     const report = { to: "status", commit: one, state: "success", reason, at } as const;
     const bodyOf = (channel?: Channel) => JSON.parse(channel!.postOf(report)!.body!);
@@ -278,7 +300,7 @@ describe("a recipient", () => {
 
 describe("site.notify", () => {
   test("gets the newest turn, signed, and the same id at each try", async () => {
-    const notify = { to: "notify", commit: one } as const;
+    const notify = { to: "notify.team", commit: one } as const;
     put({ ...notify, commit: two, state: "failure", reason: "an older one" });
     put({ ...notify, state: "failure", reason: "Hugo failed." });
     Object.assign(running.api.faults, { status: 503 });
@@ -299,17 +321,53 @@ describe("site.notify", () => {
     expect([age >= 0, age < 60_000]).toEqual([true, true]);
   });
 
-  test("is sent while the git host is dead", async () => {
+  test("is sent while the git host is dead, and another recipient hangs", async () => {
     put();
-    put({ to: "notify" });
+    put({ to: "notify.ops" });
+    put({ to: "notify.team" });
     const to = channels();
     const postOf = (report: Report) => ({ ...to.status.postOf(report)!, ...nowhere });
-    const tried = send({ ...to, status: { ...to.status, postOf } });
+    const hangs = createServer(() => {}).listen(0, "127.0.0.1");
+    onTestFinished(() => void hangs.close());
+    await once(hangs, "listening");
+    const url = `https://127.0.0.1:${(hangs.address() as AddressInfo).port}/`;
+    const never = { ...to["notify.ops"]!, postOf: () => ({ url, headers: {} }) };
+    const tried = send({ ...to, status: { ...to.status, postOf }, "notify.ops": never }, { ...quick, answer: 3 });
     await soon(() => running.api.notifications.length).toBe(1);
-    put({ to: "notify" });
+    expect(lines.filter(({ to }) => to === "notify.ops")).toEqual([]);
+    put({ to: "notify.team" });
     await soon(() => running.api.notifications.length).toBe(2);
+    expect(lines).toContainEqual(expect.objectContaining({ to: "notify.ops", result: "delayed" }));
     emptied();
     await tried;
+  });
+
+  test("gets each publish, which takes the place of no turn", async () => {
+    const states = ["published", "failure", "success", "published", "published"] as const;
+    for (const state of states) put({ to: "notify.team", state });
+    expect(await send()).toBe(true);
+    const found = running.api.notifications.map(({ state }) => state);
+    expect(found).toEqual(["published", "succeeding", "published", "published"]);
+  });
+
+  test("gets a test once, and the answer of each recipient is its status and first line, without its secret", async () => {
+    const { api, ca } = running;
+    const to = channels();
+    const ended = {
+      ...to["notify.ops"]!,
+      postOf: (report: Report) => ({ ...to["notify.ops"]!.postOf(report)!, ...nowhere }),
+    };
+    const tested = (given: Channels) => testAll(given, always, quick, ca);
+    const host = new URL(running.origin).host;
+    expect(await tested({ ...to, "notify.ops": ended })).toEqual([
+      { to: "notify.team", host, result: "sent", reason: "204" },
+      { to: "notify.ops", host, result: "delayed", reason: expect.stringContaining("ECONNREFUSED") },
+    ]);
+    expect(api.notifications).toMatchObject([{ hook: "site", site, state: "test", commit: null }]);
+    Object.assign(api.faults, { status: 404, text: `no channel\n${api.key}` });
+    expect(await tested(to)).toMatchObject([team, ops].map(() => ({ result: "rejected", reason: "404 no channel …" })));
+    expect([api.requests, api.results]).toEqual([3, []]);
+    await expect(testAll(to, async () => false, quick, ca)).rejects.toThrow("is gone");
   });
 });
 
@@ -318,23 +376,30 @@ test("what the builder did not write is removed unread, and stops nothing", asyn
   writeFileSync(join(folder, "unknown"), "");
   put();
   expect(await send()).toBe(false);
-  expect(lines.map(({ result }) => result)).toEqual(["dropped", "sent", "dropped"]);
-  expect(lines[2]).toEqual({ to: null, result: "dropped", reason: "unknown is no report of the builder" });
+  expect(lines.map(({ result }) => result)).toEqual(["dropped", "dropped", "sent"]);
+  expect(lines[1]).toEqual({ to: null, result: "dropped", reason: "unknown is no report of the builder" });
   expect(waiting(folder)).toEqual([]);
 });
 
 describe("the program", () => {
   const at = new Date().toISOString();
   /** Starts the bundle as its unit does, without the network's table. */
-  async function run(token: string, rewrite?: Rewrite) {
+  async function run(token: string, rewrite?: Rewrite, more: NodeJS.ProcessEnv = {}) {
     const home = mkdtempSync(join(tmpdir(), "pushgate-reporter-"));
     const [settings, program] = [join(home, "reporter.json"), join(home, "reporter.cjs")];
     await bundled("reporter", program, rewrite);
     const repository = `${running.origin}/example/site.git`;
     const status = { gitHost: "gitea", repository, context: "pushgate/web1/site" };
-    writeFileSync(settings, JSON.stringify({ hook: "site", folder, site, status }));
+    const notify = [{ name: "team", url: `${running.origin}/hooks/team`, format: "standard" }];
+    writeFileSync(settings, JSON.stringify({ hook: "site", folder, site, status, notify }));
     writeFileSync(join(home, "status"), `${token}\n`);
-    const env = { PUSHGATE_SETTINGS: settings, CREDENTIALS_DIRECTORY: home, NODE_EXTRA_CA_CERTS: running.caFile };
+    writeFileSync(join(home, "notify"), `team:${running.api.key}\n`);
+    const env = {
+      ...more,
+      PUSHGATE_SETTINGS: settings,
+      CREDENTIALS_DIRECTORY: home,
+      NODE_EXTRA_CA_CERTS: running.caFile,
+    };
     const child = spawn(process.execPath, [program], { env, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
@@ -354,9 +419,27 @@ describe("the program", () => {
     expect(running.api.results).toHaveLength(1);
   });
 
+  test("tests the recipients where its environment names a test, then sends what waits", async () => {
+    put();
+    const { code, said } = await run(running.api.token, anywhere, { PUSHGATE_TEST: "a test" });
+    const [tested, sent] = said
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const host = new URL(running.origin).host;
+    const answers = [{ to: "notify.team", host, result: "sent", reason: "204" }];
+    expect([code, tested]).toEqual([0, { hook: "site", test: "a test", answers }]);
+    expect(sent).toMatchObject({ to: "status", result: "sent" });
+    expect(await run(running.api.token, undefined, { PUSHGATE_TEST: "a test" })).toMatchObject({ code: 1 });
+  });
+
   test("fails where it waits for what can no longer come", async () => {
     put();
-    const stuck = replaced("reporter/send.ts", "await send(post, answer, authorities)", "await new Promise(() => {})");
+    const stuck = replaced(
+      "reporter/send.ts",
+      "await send(channel, post, answer, authorities)",
+      "await new Promise(() => {})",
+    );
     const said = "pushgate-reporter: unexpected: it ended before its work did\n";
     expect(await run(running.api.token, both(anywhere, stuck))).toEqual({ code: 1, said });
     expect(waiting(folder)).toHaveLength(1);
@@ -382,7 +465,7 @@ describe("the program", () => {
     expect(whole.said).toContain("your token is …");
     expect(whole.said).not.toContain(token);
     prepare();
-    const repeating = replaced("reporter/send.ts", '.replaceAll(channel.secret, "…")', "");
+    const repeating = replaced("reporter/send.ts", '.replaceAll(secret, "…")', "");
     const following = replaced("builder/files.ts", "fs.constants.O_NOFOLLOW | ", "");
     const { said } = await run(token, both(anywhere, both(repeating, following)));
     expect(api.requests).toBe(3);

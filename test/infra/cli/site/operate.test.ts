@@ -1,9 +1,10 @@
 /** `npx pushgate` hook, secret, build and logs, its options, and what it prints where one is wrong. */
 import { spawnSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { keptByNpm } from "../../../../infra/cli/command.ts";
 import { reader } from "../../../../infra/cli/site/logs.ts";
+import { testScript } from "../../../../infra/cli/site/notify.ts";
 import { missing } from "../../host/namespace.ts";
 import { ends, Hosts, hookOf, hostOf as host, status } from "../hosts.ts";
 
@@ -117,6 +118,77 @@ describe("build", () => {
   });
 });
 
+describe("notify", () => {
+  const recipient = { url: "https://chat.example.org/hooks/", format: "slack" };
+  const notified = hookOf({
+    site: { webRoot: "/var/www/site", notify: ["team", "ops"].map((name) => ({ ...recipient, name })) },
+  });
+  const answers = ["team", "ops"].map((name) => ({
+    to: `notify.${name}`,
+    host: "chat.example.org",
+    result: "sent",
+    reason: "200 ok",
+  }));
+  /** A reporter that is started with a test answers this in its journal. */
+  const report = (name: string, given: readonly object[]) => {
+    const [journal, asked] = [hosts.at(name, "journal"), hosts.at(name, "run/pushgate-notify-site")];
+    hosts.write(name, "etc/pushgate/reporter/site.json", "{}");
+    const line = `{"hook":"site","test":"$PUSHGATE_TEST","answers":${JSON.stringify(given)}}`;
+    const said = `{ echo x; echo "${line.replaceAll('"', '\\"')}"; } >${journal}`;
+    hosts.program(
+      hosts.at(name, "bin/systemctl"),
+      `#!/bin/sh\necho "$*" >${hosts.at(name, "called")}\n. ${asked}\n${said}\n`,
+    );
+    hosts.program(hosts.at(name, "bin/journalctl"), `#!/bin/sh\ncat ${journal}\n`);
+  };
+  beforeEach(() => hosts.configure([host("web1"), host("web2")], [notified, plain]));
+
+  test("has the reporter of each host send a test, prints each answer, and leaves no request", async () => {
+    for (const name of ["web1", "web2"]) report(name, answers);
+    const { code, stdout, stderr } = await hosts.run("notify", "site", "--test");
+    expect([code, stderr]).toEqual([0, ""]);
+    const lines = ["web1: team", "web1: ops", "web2: team", "web2: ops"];
+    expect(stdout).toBe(lines.map((line) => `${line} at chat.example.org: took it: 200 ok\n`).join(""));
+    expect(readFileSync(hosts.at("web1", "called"), "utf8")).toBe("restart pushgate-report@site.service\n");
+    expect(existsSync(hosts.at("web1", "run/pushgate-notify-site"))).toBe(false);
+  });
+
+  test("fails where a recipient did not take it, and prints the others", async () => {
+    report("web1", [answers[0]!, { ...answers[1], result: "rejected", reason: "404 no_team\u001b" }]);
+    const failed = "pushgate: web1: ops at chat.example.org: failed: 404 no_team?\n";
+    const words = ["notify", "site", "--test", "--host", "web1"];
+    expect(await hosts.run(...words)).toMatchObject(ends(1, /^web1: team at .*: took it: 200 ok\n$/, failed));
+    const { code, stdout } = await hosts.run(...words, "--json");
+    const of = { host: "web1", server: "chat.example.org" };
+    expect([code, JSON.parse(stdout)]).toEqual([
+      ...[
+        1,
+        [
+          { ...of, recipient: "team", result: "sent", reason: "200 ok" },
+          expect.objectContaining({ result: "rejected" }),
+        ],
+      ],
+    ]);
+  });
+
+  test("says what is missing: a recipient, a reporter on the host, its answer", async () => {
+    expect(await hosts.run("notify", "site")).toMatchObject(ends(2, "", "required option '--test' not specified"));
+    const words = ["notify", "site", "--test", "--host", "web1"];
+    expect(await hosts.run(...words)).toMatchObject(
+      ends(1, "", "site has no reporter on this host. Run npx pulumi up."),
+    );
+    report("web1", [{}]);
+    expect(await hosts.run(...words)).toMatchObject(
+      ends(1, "", "its reporter is another release's. Run npx pulumi up."),
+    );
+    hosts.configure([host("web1")], [hook]);
+    expect(await hosts.run(...words)).toMatchObject(ends(1, "", "site has no recipient. Add one to site.notify."));
+    const script = testScript("site", 0).replace('[ -e "$settings" ]', ":").replace('>"$test"', ">/dev/null");
+    const { status, stderr } = spawnSync("sh", ["-s"], { input: `systemctl() { :; }\nrm() { :; }\n${script}` });
+    expect([status, `${stderr}`]).toEqual([1, expect.stringContaining("has not answered in 0 s. Read: journalctl")]);
+  });
+});
+
 describe("logs", () => {
   const journal = (micros: number, unit: string, message: unknown) =>
     `j ${JSON.stringify({ __REALTIME_TIMESTAMP: String(micros), _SYSTEMD_UNIT: unit, MESSAGE: message })}`;
@@ -192,7 +264,8 @@ describe("command line", () => {
     const { code, stdout } = await hosts.run("--help");
     expect(code).toBe(0);
     const names = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!).filter((name) => name !== "npx");
-    const commands = "init hook secret tools status deploys where logs trace build rollback audit networks adopt";
+    const commands =
+      "init hook secret tools status deploys where logs trace build rollback notify audit networks adopt";
     expect(names).toEqual(commands.split(" "));
     expect(stdout).toMatch(/Exit status:\n {2}0 /);
     for (const name of names)

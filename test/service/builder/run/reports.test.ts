@@ -23,6 +23,7 @@ test.each([
   expect(turnOf(before, after)).toBe(turn);
 });
 
+const notify = [{ name: "team", published: false }];
 let folder: string;
 const all = (): Report[] => waiting(folder).map(({ report }) => report!);
 /** What was added since the last call: "status failure aaaaaa". */
@@ -39,7 +40,7 @@ describe("a result", () => {
   beforeEach(() => {
     folder = join(places.site, "reports");
     mkdirSync(folder);
-    settings = { hook: "site", reports: { folder, status: true, notify: true } } as BuilderSettings;
+    settings = { hook: "site", reports: { folder, status: true, purge: false, notify } } as BuilderSettings;
   });
 
   const begin = (commit: string) => reportBegin({ settings, places }, commit, new Run([]));
@@ -58,7 +59,7 @@ describe("a result", () => {
     const failure = { result: "failed", commit: a, reason: "  one\n\n  two \t three\n" } as const;
     end(failure, "failure");
     expect(all().map(({ reason }) => reason)).toEqual(["The build runs.", "one two three", "one two three"]);
-    expect(added()).toEqual(["status pending aaaaaa", "status failure aaaaaa", "notify failure aaaaaa"]);
+    expect(added()).toEqual(["status pending aaaaaa", "status failure aaaaaa", "notify.team failure aaaaaa"]);
     begin(a);
     end(failure);
     expect(added()).toEqual([]);
@@ -71,7 +72,7 @@ describe("a result", () => {
     end({ result: "published", commit: c }, "success");
     const [begun, ended] = all();
     expect([begun!.reason, ended!.reason]).toEqual(["The build runs.", "Published."]);
-    expect(added()).toEqual(["status pending cccccc", "status success cccccc", "notify success cccccc"]);
+    expect(added()).toEqual(["status pending cccccc", "status success cccccc", "notify.team success cccccc"]);
     // A requested build of the same commit, and a push that builds nothing.
     begin(c);
     end({ result: "published", commit: c });
@@ -85,9 +86,9 @@ describe("a result", () => {
 
   test("is of the branch's head where its commit was rejected before its build, and of none without a git host", () => {
     end({ result: "rejected", reason: "too large" }, "failure", a);
-    expect(added()).toEqual(["status failure aaaaaa", "notify failure aaaaaa"]);
+    expect(added()).toEqual(["status failure aaaaaa", "notify.team failure aaaaaa"]);
     end({ result: "failed", reason: "away" }, "failure");
-    expect(added()).toEqual(["notify failure of no commit"]);
+    expect(added()).toEqual(["notify.team failure of no commit"]);
   });
 
   test("of a builder that was killed is of the commit that it built", () => {
@@ -95,7 +96,7 @@ describe("a result", () => {
     writeFileSync(join(places.spool, "delivery-1.json"), "");
     reportEnd(settings, places, { result: "oom-kill", code: "killed", status: "KILL" });
     expect(all()[0]!.reason).toMatch(/^the builder was killed at its memory limit/);
-    expect(added()).toEqual(["status failure aaaaaa", "notify failure aaaaaa"]);
+    expect(added()).toEqual(["status failure aaaaaa", "notify.team failure aaaaaa"]);
   });
 
   test("of a build that a power cut interrupted follows with the next run, also where that builds nothing", () => {
@@ -114,12 +115,29 @@ describe("a result", () => {
     expect(added()).toEqual(["status success cccccc"]);
   });
 
+  test("of each publish goes to the recipients that want it, once also where it is a turn", () => {
+    settings = {
+      ...settings,
+      reports: { folder, status: false, purge: false, notify: [...notify, { name: "all", published: true }] },
+    };
+    const [bad, good] = [{ result: "failed", commit: a } as const, { result: "published", commit: b } as const];
+    end(bad, "failure");
+    end(bad);
+    end(good, "success");
+    expect(added()).toEqual(
+      ["failure aaaaaa", "success bbbbbb"].flatMap((of) => ["team", "all"].map((name) => `notify.${name} ${of}`)),
+    );
+    end(good);
+    for (const result of ["nothing", "rolled back"] as const) end({ result, commit: b });
+    expect(added()).toEqual(["notify.all published bbbbbb"]);
+  });
+
   test("is written only where it is declared", () => {
-    settings = { ...settings, reports: { folder, status: false, notify: true } };
+    settings = { ...settings, reports: { folder, status: false, purge: false, notify } };
     end({ result: "failed", commit: a }, "failure");
-    settings = { ...settings, reports: { folder, status: true, notify: false } };
+    settings = { ...settings, reports: { folder, status: true, purge: false, notify: [] } };
     end({ result: "failed", commit: b }, "failure");
-    expect(added()).toEqual(["notify failure aaaaaa", "status failure bbbbbb"]);
+    expect(added()).toEqual(["notify.team failure aaaaaa", "status failure bbbbbb"]);
     rmSync(places.reported);
     const { reports: _, ...others } = settings;
     settings = others as BuilderSettings;
@@ -159,7 +177,7 @@ describe("a purge", () => {
   };
   const purged = (purge = true) => {
     const run = new Run([]);
-    reportPurge({ settings: { reports: { folder, status: false, notify: false, purge } }, places }, run);
+    reportPurge({ settings: { reports: { folder, status: false, notify: [], purge } }, places }, run);
     const found = all().map(({ paths }) => paths?.join(" ") ?? "all");
     for (const name of readdirSync(folder)) rmSync(join(folder, name));
     return [...found, ...run.last.warnings];
@@ -181,7 +199,7 @@ describe("a purge", () => {
     folder = join(places.site, "missing");
     switchTo(places, "000002-a");
     const run = new Run([]);
-    reportPurge({ settings: { reports: { folder, status: false, notify: false, purge: true } }, places }, run);
+    reportPurge({ settings: { reports: { folder, status: false, notify: [], purge: true } }, places }, run);
     expect(run.last.warnings).toEqual([expect.stringContaining("ENOENT")]);
     folder = outbox;
     expect(purged()).toEqual([expect.stringMatching(/^index.html /)]);
@@ -210,7 +228,7 @@ describe("a purge", () => {
 
 describe("a run", () => {
   const outside = join(tmpdir(), `pushgate-reports-${process.pid}`);
-  onCopies(1, { reports: { folder: outside, status: true, notify: true, purge: true } });
+  onCopies(1, { reports: { folder: outside, status: true, notify, purge: true } });
   beforeEach(() => {
     folder = outside;
     rmSync(folder, { recursive: true, force: true });
@@ -227,14 +245,14 @@ describe("a run", () => {
     expect(added()).toEqual([
       `status pending ${bad}`,
       `status failure ${bad}`,
-      `notify failure ${bad}`,
+      `notify.team failure ${bad}`,
       `purge success ${first}`,
     ]);
     const good = await push(siteFiles(2));
     expect(added()).toEqual([
       `status pending ${good}`,
       `status success ${good}`,
-      `notify success ${good}`,
+      `notify.team success ${good}`,
       `purge success ${good}`,
     ]);
     for (const release of [site.status().releases[1]!.id, "none"]) {
