@@ -13,6 +13,7 @@ type SetResult = Readonly<Record<"commit" | "state" | "context" | "description" 
 
 export type Notification = Readonly<Record<"hook" | "site" | "state" | "commit" | "reason" | "time", string | null>> & {
   readonly id: string;
+  readonly path: string;
 };
 
 /** A test changes these while the API runs. */
@@ -104,9 +105,9 @@ export class StatusApi {
     return { status: 201, body: {} };
   }
 
-  private notified({ headers }: IncomingMessage, bytes: Buffer): Refusal {
+  private notified({ url: path = "/", headers }: IncomingMessage, bytes: Buffer): Refusal {
     if (!gitHosts["standard-webhooks"].verify(this.key, bytes, headers)) return refuse(401, "not signed");
-    this.notifications.push({ ...JSON.parse(bytes.toString()), id: headers["webhook-id"] });
+    this.notifications.push({ ...JSON.parse(bytes.toString()), path, id: headers["webhook-id"] });
     return { status: 204, body: {} };
   }
 }

@@ -13,7 +13,7 @@ import { orUserError, UserError } from "../../user-error.ts";
 import { command, ended, type Options, ofStack, targets, valued } from "../command.ts";
 import { age } from "../format.ts";
 import { type Declared, readStack } from "../stack.ts";
-import { traceHistory } from "../trace/history.ts";
+import { lastFailed } from "../trace/history.ts";
 import { brings, commitShape, listScript, type Run, runsIn } from "./deploys.ts";
 import { type HookReport, parseReport, reportScript } from "./host-report.ts";
 import { pendingText } from "./report-text.ts";
@@ -137,16 +137,18 @@ export const where = command({
         ),
       ),
     );
-    if (options.json) console.log(JSON.stringify({ found, pages }, null, 2));
-    else {
+    const [hook, ...others] = new Set(found.flatMap((one) => (one.state === "not delivered" ? [one.hook] : [])));
+    const isMissing = hook !== undefined && found.every(({ state }) => state !== "waiting");
+    const cause = isMissing && (await orUserError(lastFailed({ ...options, ...(others.length === 0 && { hook }) })));
+    const { found: trace, text: said } =
+      cause instanceof UserError ? { found: [], text: `trace: ${cause.message}` } : cause || {};
+    if (options.json) {
+      const notTraced = cause instanceof UserError ? { notTraced: cause.message } : {};
+      console.log(JSON.stringify({ found, pages, trace, ...notTraced }, null, 2));
+    } else {
       for (const { host, hook, state, text } of found) console.log(`${hook} on ${host}: ${state}: ${text}`);
       for (const { url, text } of pages) console.log(`${url}: ${text}`);
-    }
-    const missing = found.filter(({ state }) => state === "not delivered");
-    if (missing.length > 0 && !options.json && found.every(({ state }) => state !== "waiting")) {
-      const [hook, ...others] = new Set(missing.map((one) => one.hook));
-      const traced = await orUserError(traceHistory({ ...options, ...(hook && others.length === 0 && { hook }) }));
-      if (traced instanceof UserError) console.log(`trace: ${traced.message}`);
+      if (said) console.log(said);
     }
     process.exitCode = found.every(({ state }) => state === "published") && pages.every(({ isNew }) => isNew) ? 0 : 1;
     if (faults.length > 0) throw new UserError(faults.join("\n"));

@@ -55,33 +55,39 @@ async function showGroups(entries: readonly RecordedAttempt[], what: string, opt
   show(found, groupsText(found, what), options);
 }
 
+const daysOf = (sources: readonly Source[]) => Math.min(...sources.map(({ client }) => client.api.deliveries!.days));
+
 export async function traceHistory(options: HistoryOptions): Promise<void> {
   const sources = await sourcesOf(options);
-  const days = Math.min(...sources.map(({ client }) => client.api.deliveries!.days));
+  const days = daysOf(sources);
   const { last, redeliver, since = redeliver && days * day } = options;
   if (since !== undefined) return showFailed(sources, since, days, options);
-  if (last === undefined) return showLastFailed(sources, days, options);
+  if (last === undefined) {
+    const { failed, found, text } = await lastFailed(options, sources);
+    if (failed) return show(found, text, options);
+    return console.log(options.json ? JSON.stringify(found, null, 2) : text);
+  }
   const found = (await entriesOf(sources, (_, count) => count >= last)).sort(later).slice(0, last);
   return showGroups(found, `the last ${countOf(found.length)}`, options);
 }
 
-async function showLastFailed(sources: readonly Source[], days: number, options: Options): Promise<void> {
-  const found = await entriesOf(sources, hasFailed);
-  const [failed] = found.filter(({ recorded }) => hasFailed(recorded)).sort(later);
-  if (failed === undefined) return showNone(found, days, options);
+/** The last failed delivery and its text; a history without any push is a verdict of its own. */
+export async function lastFailed(options: HistoryOptions, given?: readonly Source[]) {
+  const sources = given ?? (await sourcesOf(options));
+  const entries = await entriesOf(sources, hasFailed);
+  const [failed] = entries.filter(({ recorded }) => hasFailed(recorded)).sort(later);
+  if (failed === undefined) {
+    const found = entries.some(({ recorded }) => !recorded.isPing) ? [] : [verdict({ history: "none" })];
+    const none = `No delivery has failed in the ${daysOf(sources)} days that the git host keeps.`;
+    const fixes = found.flatMap(({ outcomes }) =>
+      outcomes.map(({ what, fix }) => `${what}.\n  fix, if you pushed: ${fix}`),
+    );
+    return { failed, found, text: [none, ...fixes].join("\n") };
+  }
   // Follows the later attempts, too, so that their log lines are not taken for those of the failed attempt.
-  const attempts = found.filter((one) => keyOf(one) === keyOf(failed));
+  const attempts = entries.filter((one) => keyOf(one) === keyOf(failed));
   const one = (await follow(attempts, options))[attempts.indexOf(failed)]!;
-  show([one], `${lineOf(one)}\n${traceText(one)}`, options);
-}
-
-/** Of a history without a failed delivery; a history without any push is a verdict of its own. */
-function showNone(found: readonly RecordedAttempt[], days: number, { json }: Options): void {
-  const never = found.some(({ recorded }) => !recorded.isPing) ? [] : [verdict({ history: "none" })];
-  if (json) return void console.log(JSON.stringify(never, null, 2));
-  console.log(`No delivery has failed in the ${days} days that the git host keeps.`);
-  for (const { what, fix } of never.flatMap(({ outcomes }) => outcomes))
-    console.log(`${what}.\n  fix, if you pushed: ${fix}`);
+  return { failed, found: [one], text: `${lineOf(one)}\n${traceText(one)}` };
 }
 
 async function showFailed(sources: readonly Source[], since: number, days: number, options: HistoryOptions) {

@@ -42,9 +42,9 @@ test("up moves a site into a folder of its repository, without the units of a co
     ".gitmodules": '[submodule "plain"]\n\tpath = web/themes/plain\n\turl = ../plain.git\n',
   });
   rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
-  const notify = { url: "https://git.example.net/hooks/builds", format: "standard" };
+  const to = (name: string) => ({ name, url: `https://git.example.net/hooks/${name}`, format: "standard" });
   rebuild.configure("docs", {
-    notify: ["team", "all"].map((name) => ({ ...notify, name, published: name === "all" })),
+    notify: [to("team"), { ...to("all"), published: true }],
     ...{ hostname, purge: true },
   });
   rebuild.git.resolver.names.set(cloudflareName, rebuild.git.addresses);
@@ -113,8 +113,28 @@ describe("results", () => {
     expect(description).toMatch(/^this Hugo has no function nothing\. Correct its name/);
     await resultOf(await pushed("repaired"), "success");
     const { notifications } = rebuild.git.status;
-    await until("site.notify got two turns", () => notifications.length >= 2 || undefined);
-    expect(notifications).toMatchObject([{ state: "failing", commit: broken }, { state: "succeeding" }]);
+    const sent = (name: string) => notifications.filter(({ path }) => path === `/hooks/${name}`);
+    await until("both got two turns", () => (sent("team").length >= 2 && sent("all").length >= 3) || undefined);
+    const turns = [{ state: "failing", commit: broken }, { state: "succeeding" }];
+    expect(sent("team")).toMatchObject(turns);
+    expect(sent("all").slice(-3)).toMatchObject([{ state: "published" }, ...turns]);
+  });
+
+  test("npx pushgate notify --test has the reporter itself send a test, and prints each recipient's answer", async () => {
+    const { notifications, faults } = rebuild.git.status;
+    const pushgate = () => rebuild.world.stack.pushgate("notify", "docs", "--test");
+    const known = notifications.length;
+    const { code, stdout, stderr } = await pushgate();
+    expect([code, stdout, stderr]).toEqual([
+      ...[0, "web1: team at git.example.net: took it: 204\nweb1: all at git.example.net: took it: 204\n", ""],
+    ]);
+    expect(notifications.slice(known).map(({ state }) => state)).toEqual(["test", "test"]);
+    Object.assign(faults, { status: 404, text: "no such hook" });
+    expect(await pushgate()).toMatchObject({
+      ...{ code: 1, stderr: expect.stringContaining("web1: all at git.example.net: failed: 404 no such hook\n") },
+    });
+    for (const key of ["status", "text"] as const) delete faults[key];
+    expect(await host.read("ls /run/pushgate-notify* 2>/dev/null || :")).toBe("");
   });
 
   test("while the API hangs a push is published, and no account but the reporter's reads the token", async () => {

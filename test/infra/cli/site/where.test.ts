@@ -102,6 +102,8 @@ test("a commit that no run has waits behind a build, or was not delivered, which
   hosts.log("web1", undefined, { delivery: "d", hook: "site", status: 200, reason: "push to other" });
   const missing = await hosts.run("where", commit, "--host", "web1");
   expect(missing).toMatchObject(ends(1, /^site on web1: not delivered: .* 200 push to other\ntrace: .*GITHUB_TOKEN/s));
+  const json = JSON.parse((await hosts.run("where", commit, "--host", "web1", "--json")).stdout);
+  expect(json).toMatchObject({ pages: [], trace: [], notTraced: expect.stringContaining("GITHUB_TOKEN") });
   write({ result: "running", commit: "d".repeat(40) });
   hosts.write("web1", "var/spool/pushgate/site/d.json", "");
   expect(await hosts.run("where", commit)).toMatchObject(

@@ -160,6 +160,20 @@ describe("trace of the git host's delivery history", () => {
     expect(await trace("--hook", "site")).toMatchObject({ code: 0, stdout: none });
   });
 
+  test("where <commit> has the same of a commit that did not arrive, in its JSON, too", async () => {
+    configure({ site: { webRoot: "/var/www/site" } });
+    fault = () => byCloudflare(403);
+    const [failed] = await running.api.push();
+    const where = (...words: string[]) => withToken("where", "f".repeat(40), ...words);
+    const { stdout } = await where("--json");
+    const { found, trace: traced } = JSON.parse(stdout);
+    expect(found).toMatchObject([{ host: "web1", state: "not delivered" }]);
+    expect(traced).toEqual(JSON.parse((await trace("--hook", "site", "--json")).stdout));
+    expect(traced).toMatchObject([{ delivery: failed!.delivery, outcomes: expect.any(Array) }]);
+    const text = new RegExp(`^site on web1: not delivered: .*\n.*${failed!.delivery} {2}403\n`);
+    expect(await where()).toMatchObject(ends(1, text));
+  });
+
   test("a delivery by its id has the history's answer, too", async () => {
     const [sent] = await running.api.push();
     const by = (row: string) => new RegExp(`the git host's page +${row}`);
