@@ -92,7 +92,8 @@ export async function sendAll(
         }
       }
     };
-    await Promise.all([...Map.groupBy(found, ({ report }) => report?.to).values()].map(sendTo));
+    const recipients = new Set(found.map(({ report }) => report?.to));
+    await Promise.all([...recipients].map((to) => sendTo(found.filter(({ report }) => report?.to === to))));
     if (!tried && waiting(folder).length > 0) await sleep(look);
   }
 }

@@ -5,6 +5,7 @@ import { paths, units } from "../../host/paths.ts";
 import { UserError } from "../../user-error.ts";
 import { command, confirmHosts, ended, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { readStack } from "../stack.ts";
+import { lastRun, show as showRuns } from "./deploys.ts";
 import { parseStatus } from "./host-report.ts";
 import { withSteps } from "./progress.ts";
 
@@ -52,5 +53,6 @@ export const build = command({
   const seconds = 2 * site.limits.seconds + 120;
   const results = on.map((host) => request(host, name, { file: "build", seconds, verb: "start" }));
   await withSteps(on, name, () => ended(results));
+  if (!options.json) showRuns((await ended(on.map((host) => lastRun(host, name)))).values.flat(), options);
   await show(results, "published", options);
 });

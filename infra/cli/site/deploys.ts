@@ -31,14 +31,23 @@ const folderOf = (hook: string): string => `${paths.sites}/${hook}/work/runs`;
 
 const kept = 50;
 
-/** Its answer has a line for each site: whether the builder works, and the first line of the newest runs' files. */
+/**
+ * Its answer has the states of the builders, and a line for each site: the first lines of the newest runs' files, the
+ * newest last. Two programs a site, as each costs 4 ms: 0.1 s for 20 sites.
+ */
 export function listScript(hooks: readonly string[], last = kept): string {
-  const runs = (
-    hook: string,
-  ) => `find ${folderOf(hook)} -type f -name '[0-9]*.json' 2>/dev/null | sort -r | head -n ${last} |
-  xargs -r head -qn 1 | head -c 4000000 | base64 | tr -d '\\n'`;
-  const state = (hook: string) => `systemctl show -p ActiveState ${units.build(hook)} | sed -n 's/^ActiveState=//p'`;
-  return `${hooks.map((hook) => `echo "${hook} $(${state(hook)}) $(${runs(hook)})"`).join("\n")}\necho end\n`;
+  return `runs() {
+  for file; do
+    { [ ! -f "$file" ] || [ -L "$file" ]; } || set -- "$@" "$file"
+    shift
+  done
+  [ $# -le ${last} ] || shift $(($# - ${last}))
+  [ $# -eq 0 ] || head -qn 1 -- "$@" | head -c 4000000 | base64 -w 0
+}
+echo "$(systemctl show -p Id,ActiveState ${hooks.map(units.build).join(" ")} | base64 -w 0)"
+${hooks.map((hook) => `echo "${hook} $(runs ${folderOf(hook)}/[0-9]*.json)"`).join("\n")}
+echo end
+`;
 }
 
 /** The newest `last` of each hook, the newest first. */
@@ -47,12 +56,16 @@ async function runsOf(host: Target, hooks: readonly string[], last: number): Pro
 }
 
 export function runsIn(host: Pick<Target, "name">, answer: string): Run[] {
-  const lines = answer.split("\n");
+  const [states, ...lines] = answer.split("\n");
   if (lines.pop() !== "end") throw new UserError(`${host.name}: its answer is incomplete. Run the command again.`);
+  const idle = decoded(states)
+    .split(/\n{2,}/)
+    .filter((block) => /^ActiveState=(inactive|failed)$/m.test(block));
   return lines.flatMap((line) => {
-    const [hook = "", state = "", runs] = line.split(" ");
-    const ofBuilder = decoded(runs).split("\n").filter(Boolean);
-    return ofBuilder.map((run) => parse(run, { host: host.name, hook }, /^(inactive|failed)$/.test(state)));
+    const [hook = "", runs] = line.split(" ");
+    const isIdle = idle.some((block) => block.split("\n").includes(`Id=${units.build(hook)}`));
+    const ofBuilder = decoded(runs).split("\n").filter(Boolean).reverse();
+    return ofBuilder.map((run) => parse(run, { host: host.name, hook }, isIdle));
   });
 }
 
@@ -69,6 +82,12 @@ async function outputOf(host: Target, { hook, number }: Run): Promise<string> {
   const answer = await runOnHost(host, `tail -n +2 ${file} | head -c 2000000`, 30);
   const checked = v.safeParse(v.pipe(v.string(), v.parseJson(), v.string()), answer);
   return checked.success ? printableLines(checked.output).trimEnd() : "";
+}
+
+/** The newest, if there is one, with what its build printed. */
+export async function lastRun(host: Target, hook: string): Promise<Run[]> {
+  const [run] = await runsOf(host, [hook], 1);
+  return run === undefined ? [] : [{ ...run, output: await outputOf(host, run) }];
 }
 
 /** "timer" for the builder's own word. */
@@ -114,7 +133,7 @@ async function sitesOf(name: string | undefined, options: Options) {
   return { sites, on: targets(hosts, options) };
 }
 
-function show(runs: readonly Run[], { json }: Options): void {
+export function show(runs: readonly Run[], { json }: Options): void {
   const now = new Date().toISOString();
   if (json) console.log(JSON.stringify(runs, null, 2));
   else for (const [of, each] of ofEach(runs)) console.log([of, ...each.flatMap((run) => linesOf(run, now))].join("\n"));
@@ -127,9 +146,8 @@ async function follow(name: string | undefined, options: Options): Promise<void>
     for await (const step of stepsOn(host, sites)) {
       line.show(step);
       if (!step.isEnd) continue;
-      const [run] = await runsOf(host, [step.hook], 1);
-      if (run?.at !== step.at) continue; // a comparison that found nothing
-      show([{ ...run, output: await outputOf(host, run) }], options);
+      const runs = await lastRun(host, step.hook);
+      if (runs[0]?.at === step.at) show(runs, options); // else a comparison that found nothing
     }
   };
   await all(on.map(followed));

@@ -126,12 +126,12 @@ describe("results", () => {
     const known = notifications.length;
     const { code, stdout, stderr } = await pushgate();
     expect([code, stdout, stderr]).toEqual([
-      ...[0, "web1: team at git.example.net: took it: 204\nweb1: all at git.example.net: took it: 204\n", ""],
+      ...[0, ["team", "all"].map((to) => `deployed: ${to} at git.example.net: took it: 204\n`).join(""), ""],
     ]);
     expect(notifications.slice(known).map(({ state }) => state)).toEqual(["test", "test"]);
     Object.assign(faults, { status: 404, text: "no such hook" });
     expect(await pushgate()).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining("web1: all at git.example.net: failed: 404 no such hook\n") },
+      ...{ code: 1, stderr: expect.stringContaining("deployed: all at git.example.net: failed: 404 no such hook\n") },
     });
     for (const key of ["status", "text"] as const) delete faults[key];
     expect(await host.read("ls /run/pushgate-notify* 2>/dev/null || :")).toBe("");

@@ -1,7 +1,10 @@
 /** `npx pushgate deploys`: files as the builder writes them, also hostile ones, on fake hosts. */
-import { mkdirSync, rmSync, symlinkSync } from "node:fs";
-import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
+import timers from "node:timers/promises";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type Step, stepsOn, withSteps } from "../../../../infra/cli/site/progress.ts";
+import { UserError } from "../../../../infra/user-error.ts";
 import { ends, Hosts, hookOf, hostOf, status } from "../hosts.ts";
 
 const hosts = new Hosts();
@@ -29,6 +32,13 @@ const failed = {
 function write(number: number, run: object, output = "", host = "web1"): void {
   const text = `${JSON.stringify({ number, hook: "site", ...run })}\n${JSON.stringify(output)}\n`;
   hosts.write(host, `${runs}/${String(number).padStart(9, "0")}.json`, text);
+}
+
+/** Until the end of the test. */
+function asTerminal(name: "stdout" | "stderr", value: boolean): void {
+  const { isTTY } = process[name];
+  Object.defineProperty(process[name], "isTTY", { value, configurable: true, writable: true });
+  onTestFinished(() => void Object.assign(process[name], { isTTY }));
 }
 
 const building = (sub: string) => ({ "pushgate-build@site.service": `loaded ${sub} success static` });
@@ -108,6 +118,68 @@ test("a host that does not answer fails the command after the others are printed
   expect(hostile.stdout + hostile.stderr).not.toContain("$6$");
 });
 
+test("build prints the run with its phases, and what Hugo printed, beside its result", async () => {
+  const last = { ...status().last, trigger: ["request of root (build)"] };
+  const done = `printf '%s' '${JSON.stringify(status({ last }))}' >"$status.new" && mv "$status.new" "$status"`;
+  hosts.add("web2", { builder: `${done} && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"` });
+  write(4, published, "Start building sites …\n", "web2");
+  const { code, stdout } = await hosts.run("build", "site", "--host", "web2");
+  const phases = "fetch 300 ms, checkout 40 ms, build 1.2 s, publish 60 ms";
+  expect([code, stdout]).toEqual([
+    0,
+    expect.stringMatching(`${phases}\n.*\n {6}Start building sites …\nweb2: published: `),
+  ]);
+});
+
+test("status --watch prints the status again until it is stopped, in a terminal in place of the former one", async () => {
+  const sleep = vi.spyOn(timers, "setTimeout");
+  syncBuiltinESMExports();
+  for (const isTerminal of [false, true]) {
+    sleep.mockResolvedValueOnce(undefined).mockRejectedValueOnce(new UserError("stopped"));
+    asTerminal("stdout", isTerminal);
+    const { stdout, stderr } = await hosts.run("status", "--watch");
+    const cleared = isTerminal ? "\\x1b\\[H\\x1b\\[2J" : "";
+    expect(stdout).toMatch(
+      new RegExp(`^(${cleared}pushgate \\S+\\n[^\\x1b]*\\n(No faults\\.|Faults:[^\\x1b]*)\\n){2}$`),
+    );
+    expect(stderr).toBe("pushgate: stopped\n");
+  }
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
+
+test("for 20 sites with 50 runs each, deploys connects once to a host, which starts three programs a site", async () => {
+  const names = Array.from({ length: 20 }, (_, i) => `site${i}`);
+  hosts.configure(
+    [hostOf("web1"), hostOf("web2")],
+    names.map((name) => hookOf({ name, site: { webRoot: `/var/www/${name}` } })),
+  );
+  for (const host of ["web1", "web2"]) {
+    hosts.add(host);
+    for (const name of names)
+      for (let number = 1; number <= 50; number++) {
+        const path = `var/lib/pushgate-sites/${name}/work/runs/${String(number).padStart(9, "0")}.json`;
+        hosts.write(host, path, `${JSON.stringify({ number, hook: name, ...published })}\n"${"x".repeat(20_000)}"\n`);
+      }
+    for (const program of ["find", "sort", "xargs", "sed", "tr", "cat", "ls", "head", "base64", "systemctl"]) {
+      const run = program === "systemctl" ? ":" : `exec /usr/bin/${program} "$@"`;
+      hosts.program(
+        hosts.at(host, `bin/${program}`),
+        `#!/bin/sh\necho ${program} >>${hosts.at(host, "started")}\n${run}\n`,
+      );
+    }
+  }
+  const { code, stdout } = await hosts.run("deploys", "--json");
+  const found = JSON.parse(stdout) as { number: number }[];
+  const newest = names.flatMap(() => [50, 49, 48, 47, 46]);
+  expect([code, found.map(({ number }) => number)]).toEqual([0, [...newest, ...newest]]);
+  for (const host of ["web1", "web2"]) {
+    const started = readFileSync(hosts.at(host, "started"), "utf8").trim().split("\n");
+    const counts = [...Map.groupBy(started, String)].map(([name, { length }]) => [name, length]);
+    expect([Object.fromEntries(counts), hosts.connections(host)]).toEqual([{ systemctl: 1, head: 40, base64: 21 }, 1]);
+  }
+});
+
 test("a build's steps are printed while it runs, as text, and whether or not the host can be followed", async () => {
   const entry = (message: object) => ({
     MESSAGE: JSON.stringify(message),
@@ -129,7 +201,16 @@ test("a build's steps are printed while it runs, as text, and whether or not the
   ]);
 
   const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+  const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
+  await withSteps([host], "site", async () => process.listeners("SIGINT").at(-1)!("SIGINT"));
+  const left = "The hosts go on with it: npx pushgate deploys --follow shows how.";
+  expect([exit.mock.calls, printed.mock.calls.at(-1)]).toEqual([[[130]], [left]]);
+  printed.mockClear();
   await withSteps([host], "site", () => expect.poll(() => printed.mock.calls).toEqual([["site on web1: build?[2J"]]));
+  const drawn = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  asTerminal("stderr", true);
+  const seen = () => drawn.mock.calls.map(([text]) => String(text).replace(/\d+ m?s/, "1 s"));
+  await withSteps([host], "site", () => expect.poll(seen).toContain("\r\x1b[2Ksite on web1: build?[2J 1 s"));
   rmSync(hosts.at("web1", "journal"));
   expect(await withSteps([host], "site", async () => 7)).toBe(7);
   vi.restoreAllMocks();
