@@ -33,6 +33,12 @@ test("no file imports itself over others, types included", () => {
   expect(circles).toEqual([]);
 });
 
+test("no program of a host calls what Debian 12's Node 18 lacks, which esbuild does not replace", () => {
+  const newer = /\b(groupBy|toSorted|toReversed|toSpliced|withResolvers|fromAsync)\(/;
+  const callers = [...texts].filter(([file, text]) => file.startsWith("service/") && newer.test(text));
+  expect(callers.map(([file]) => file)).toEqual([]);
+});
+
 /** From the lowest up. A room's files import those of their own floor and below; a file at a root is named. */
 const floors = [
   /^service\/[\w-]+\.ts$/,

@@ -5,6 +5,10 @@ import timers from "node:timers/promises";
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type Step, stepsOn, withSteps } from "../../../../infra/cli/site/progress.ts";
 import { UserError } from "../../../../infra/user-error.ts";
+import { placesOf } from "../../../../service/builder/places.ts";
+import { beginRun, endRun } from "../../../../service/builder/run/runs.ts";
+import { Run } from "../../../../service/builder/run/status.ts";
+import { results } from "../../../../service/metrics/builds.ts";
 import { ends, Hosts, hookOf, hostOf, status } from "../hosts.ts";
 
 const hosts = new Hosts();
@@ -94,6 +98,34 @@ test("deploys show prints what Hugo printed as text, and fails for a run that is
   expect(stdout).toMatch(/ {6}warning: a warning\n {6}ERROR \?\[31mhome.html\ufffd\n {6}second line\n$/);
   expect(await hosts.run("deploys", "show", "77")).toMatchObject(ends(1, "No such run"));
   expect(await hosts.run("deploys", "--failed", "--host", "web2")).toMatchObject(ends(0, "No such run"));
+});
+
+test("of 60 runs of every result that the builder writes, the last 50 are found by each kind of id", async () => {
+  rmSync(hosts.at("web1", runs), { recursive: true });
+  const folders = { spool: "", requests: "", rootRequests: "" };
+  const places = placesOf({ site: hosts.at("web1", "var/lib/pushgate-sites/site"), ...folders });
+  mkdirSync(places.runs, { recursive: true });
+  const idsOf = (n: number) => {
+    const commit = n.toString(16).padStart(2, "0").repeat(20);
+    return { commit, release: `0000${n}-${commit.slice(0, 12)}`, delivery: `72d3162e-${n}` };
+  };
+  const resultOf = (n: number) => results[n % results.length]!;
+  for (let n = 1; n <= 60; n++) {
+    const { commit, release, delivery } = idsOf(n);
+    const run = new Run([]).end({ result: resultOf(n), reason: `reason ${n}`, commit });
+    if (n % 2 === 0) beginRun(places, commit, run);
+    endRun(places, { hook: "site", ...run.last, release }, [{ kind: "delivery", name: `delivery ${delivery}` }], run);
+  }
+  const listed = await hosts.run("deploys", "--last", "50", "--host", "web1", "--json");
+  const numbers = (JSON.parse(listed.stdout) as { number: number }[]).map(({ number }) => number);
+  expect(numbers).toEqual(Array.from({ length: 50 }, (_, i) => 60 - i));
+  for (const n of results.map((_, i) => 60 - i)) {
+    const { commit, release, delivery } = idsOf(n);
+    for (const word of [String(n), commit.slice(0, 9), delivery, release]) {
+      const { stdout } = await hosts.run("deploys", "show", word, "--host", "web1", "--json");
+      expect(JSON.parse(stdout), word).toMatchObject([{ number: n, result: resultOf(n), commit, release }]);
+    }
+  }
 });
 
 test("a build without its end runs while the builder does, and was interrupted otherwise", async () => {
