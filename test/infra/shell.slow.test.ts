@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { expect, test } from "vitest";
 import { requestScript } from "../../infra/cli/site/build.ts";
+import { listScript } from "../../infra/cli/site/deploys.ts";
 import { reportScript } from "../../infra/cli/site/host-report.ts";
 import { logsScript } from "../../infra/cli/site/logs.ts";
 import { testScript } from "../../infra/cli/site/notify.ts";
@@ -46,6 +47,7 @@ test("shellcheck and dash find no fault in the scripts of npx pushgate", () => {
     reportScript([{ name: "site", site: {} }, { name: "docs" }]),
     requestScript("site", { file: "build", seconds: 90, verb: "start" }),
     testScript("site"),
+    listScript(["site", "docs"]),
     logsScript({ sources, lines: 5, since: "1 hour ago", deliveries: ["x"], follow: true }),
     pingScript("POST / HTTP/1.1\r\n\r\n", "127.0.0.2", 9461),
   ];

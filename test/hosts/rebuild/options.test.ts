@@ -118,6 +118,9 @@ describe("results", () => {
     const turns = [{ state: "failing", commit: broken }, { state: "succeeding" }];
     expect(sent("team")).toMatchObject(turns);
     expect(sent("all").slice(-3)).toMatchObject([{ state: "published" }, ...turns]);
+    const { stdout } = await rebuild.world.stack.pushgate("deploys", "show", broken.slice(0, 12));
+    expect(stdout).toMatch(/^docs on deployed\n +\d+ {2}failed .*[\s\S]*this Hugo has no function nothing/);
+    expect((await rebuild.world.stack.pushgate("deploys")).stdout).toMatch(/^site on [\s\S]*^docs on /m);
   });
 
   test("npx pushgate notify --test has the reporter itself send a test, and prints each recipient's answer", async () => {
