@@ -2,7 +2,7 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
-import { type Line, sendAll } from "../../../service/reporter/send.ts";
+import { type Line, sendAll, testAll } from "../../../service/reporter/send.ts";
 import { apiToken, permissions, startApi } from "../../fakes/cloudflare/api.ts";
 import { cacheOf } from "../../fakes/cloudflare/cache.ts";
 import { emptyZone } from "../../fakes/cloudflare/zone.ts";
@@ -68,6 +68,8 @@ test("a page is purged as visitors request it, and nothing else; without a token
     quick,
   );
   expect([cache.size, waiting(folder)]).toEqual([7, []]);
+  const channels = channelsOf({ settings: { ...settings, purge: api.url }, secrets: { purge: token, notify: {} } });
+  expect(await testAll(channels, async () => true)).toEqual([]);
   put(paths);
   expect(await send()).toBe(true);
   expect([...cache.keys()]).toEqual(others);
