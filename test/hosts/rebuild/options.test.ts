@@ -119,7 +119,7 @@ describe("results", () => {
     expect(sent("team")).toMatchObject(turns);
     expect(sent("all").slice(-3)).toMatchObject([{ state: "published" }, ...turns]);
     const { stdout } = await rebuild.world.stack.pushgate("deploys", "show", broken.slice(0, 12));
-    expect(stdout).toMatch(/^docs on deployed\n +\d+ {2}failed .*[\s\S]*this Hugo has no function nothing/);
+    expect(stdout).toMatch(/^docs on deployed\n[\s\S]*^ +\d+ {2}failed [\s\S]*this Hugo has no function nothing/m);
     expect((await rebuild.world.stack.pushgate("deploys")).stdout).toMatch(/^site on [\s\S]*^docs on /m);
   });
 
