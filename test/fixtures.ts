@@ -127,6 +127,7 @@ export const rebuilt: Settings = settled(
           notify: [
             { name: "team", url: "https://chat.example.org/hooks/builds", format: "standard" },
             { name: "phone", url: "https://ntfy.example.org/builds", format: "ntfy", published: true },
+            { name: "mail", url: "mailto:team@example.org,ops@example.org", format: "email" },
           ],
           hugo: {
             ...{ minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },

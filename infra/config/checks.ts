@@ -124,10 +124,16 @@ function notifyFaults({ hooks }: Pick<Parts, "hooks">): Fault[] {
     const recipients = notify.map((one, i) => ({ ...one, at: `${at}.site.notify[${i}]` }));
     return [
       ...repeated(recipients, "name", "Use a name for each recipient: its secret is found by it."),
+      ...faultsOf(`${at}.site.notify`, {
+        "has more than one recipient of format email. List all addresses in the url of one, 10 at most.":
+          recipients.filter(({ format }) => format === "email").length > 1,
+      }),
       ...recipients.flatMap(({ at, format, url }) =>
         faultsOf(`${at}.url`, {
+          [`is "${url}", and format is "${format}". Use mailto: with addresses for email, and an https:// URL for every other format.`]:
+            (format === "email") !== url.startsWith("mailto:"),
           "has no slash at its end. Cut it after the last slash that is no secret.":
-            !/^(ntfy|standard)$/.test(format) && !/^[^?]*\/$/.test(url),
+            !/^(ntfy|standard|email)$/.test(format) && /^https:(?![^?]*\/$)/.test(url),
         }),
       ),
     ];

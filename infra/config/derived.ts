@@ -36,9 +36,17 @@ export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
 export const isReported = ({ setsStatus, site: { notify, purge } }: SiteHook): boolean =>
   setsStatus === true || notify.length > 0 || purge;
 
+/** The addresses of the recipient of a site that has `format: email`. */
+export const mailOf = ({ site }: Pick<SiteHook, "site">): string[] =>
+  site.notify.flatMap(({ format, url }) => (format === "email" ? url.replace("mailto:", "").split(",") : []));
+
+/** Whether a recipient of `site.notify` has a secret. */
+export const hasNotifySecret = ({ notify }: Pick<Site, "notify">): boolean =>
+  notify.some(({ format }) => format !== "email");
+
 export function reportPorts({ repository, setsStatus, site: { notify, purge } }: SiteHook): number[] {
   const { ssh, port } = repositoryOf(repository);
-  const notified = notify.map(({ url }) => Number(new URL(url).port || 443));
+  const notified = notify.flatMap(({ url, format }) => (format === "email" ? [] : [Number(new URL(url).port || 443)]));
   return [...(setsStatus ? [ssh ? 443 : port] : []), ...notified, ...(purge ? [443] : [])];
 }
 

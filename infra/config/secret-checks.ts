@@ -112,6 +112,8 @@ function reportFaults(
     })),
     ...recipients.flatMap(({ name, format }) => {
       const [own, secret] = [`${key}.notify.${name}`, given[String(name)]];
+      const remove = `is set, and a recipient of format email has no secret. Run: npx pulumi config rm --path pushgate:${own}`;
+      if (format === "email") return faultsOf(own, { [remove]: secret !== undefined });
       const run = format === "standard" ? newSecret(own, "all") : store(own);
       return [
         ...faultsOf(own, {

@@ -121,14 +121,23 @@ const isNotifyUrl = (url: string): boolean => {
   return dnsPattern.test(name) && URL.canParse(url);
 };
 
+/** No character of an address has a meaning for sendmail or a unit, and none begins an option. */
+const isMailUrl = (url: string): boolean =>
+  /^mailto:[^,]+(,[^,]+){0,9}$/.test(url) &&
+  /^(,[A-Za-z0-9][\w.+-]{0,63}@[a-z0-9.-]+)+$/.test(url.replace("mailto:", ",")) &&
+  url.split(",").every((address) => dnsPattern.test(address.replace(/.*@/, "")));
+
 const recipient = object({
   name: slug("Name of the recipient, by which `secrets.<hook>.notify` has its secret."),
   url: checked(
-    isNotifyUrl,
-    "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/",
-    "Where it is sent. Of a webhook of Slack, Discord or Mattermost the part that is no secret, up to a slash; of Matrix up to `/send/m.room.message/`; of ntfy with the topic.",
+    (url) => isNotifyUrl(url) || isMailUrl(url),
+    "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/; or 1 to 10 addresses, such as mailto:team@example.org,ops@example.org",
+    "Where it is sent. Of a webhook of Slack, Discord or Mattermost the part that is no secret, up to a slash; of Matrix up to `/send/m.room.message/`; of ntfy with the topic; of email the addresses.",
   ),
-  format: oneOf(formatNames, "What the URL takes; `standard` is JSON, signed as Standard Webhooks."),
+  format: oneOf(
+    formatNames,
+    "What the URL takes; `email` leaves by the host's sendmail; `standard` is JSON, signed as Standard Webhooks.",
+  ),
   published: v.optional(boolean("Report each build that is published, too."), false),
 });
 

@@ -116,17 +116,20 @@ export const units = {
   fetcherSocket: (hook: string) => `pushgate-fetcher-${hook}.socket`,
   stop: (hook: string, connection = "") => `pushgate-stop-${hook}@${connection}.service`,
   stopSocket: (hook: string) => `pushgate-stop-${hook}.socket`,
+  mail: (hook: string, connection = "") => `pushgate-mail-${hook}@${connection}.service`,
+  mailSocket: (hook: string) => `pushgate-mail-${hook}.socket`,
 } as const;
 
 /** Fits the names of these units, with `*` for each instance. */
 export const oneOf = (names: readonly string[]): RegExp =>
   new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);
 
-/** For each hook: what builder, agent, fetcher and generator share, and the empty folders that are their root directories. */
+/** For each hook: what builder, agent, fetcher, generator and reporter share, and the empty folders that are their root directories. */
 export const runFolders = (hook: string) => {
   const [own, roots] = [`${paths.generator}/${hook}`, `${paths.roots}/${hook}`] as const;
   return {
     ...{ own, socket: `${own}/socket`, fetcher: `${own}/fetcher`, result: `${own}/result`, agent: `${own}/agent` },
+    mail: `${own}/mail`,
     ...{ roots, builderRoot: `${roots}/builder`, generatorRoot: `${roots}/generator`, fetcherRoot: `${roots}/fetcher` },
   } as const;
 };

@@ -7,6 +7,7 @@ import { version, versionsOf } from "../apply/version.ts";
 import { sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { isOlder } from "../config/tools.ts";
+import { mailQuestion } from "./builder/reporter.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { units } from "./paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
@@ -28,6 +29,7 @@ export const questionsOf = (host: Host, settings: Settings): Probed[] => [
   csrQuestion(host),
   folderQuestion(settings),
   scheduleQuestion(settings),
+  mailQuestion(settings),
 ];
 
 function look(host: Host, report: HostReport, settings: Settings) {
@@ -184,6 +186,13 @@ const folders: Check = ({ settings, report: { layers }, fault }) => {
   }
 };
 
+const mail: Check = ({ report: { layers }, fault }) => {
+  if (layers.mail?.facts[0]?.output !== "") return;
+  fault(
+    "site.notify has a recipient of format email, and /usr/sbin/sendmail is missing. Run apt install nullmailer, or another package that provides mail-transport-agent, and configure it.",
+  );
+};
+
 /** infra/config knows the shape of a schedule only; systemd would start no timer whose date it cannot read. */
 const schedules: Check = ({ settings, report: { layers }, fault }) => {
   const advice = "Use an expression that `systemd-analyze calendar` of this host prints a date for, such as 06:00.";
@@ -216,5 +225,5 @@ const buildLimits: Check = ({ settings, report, warn }) => {
 
 const checks = [
   ...[answered, distribution, laterVersion, packages, allowlist, network, originPort, receiverPorts],
-  ...[disk, ipv6, folders, schedules, buildLimits],
+  ...[disk, ipv6, folders, schedules, mail, buildLimits],
 ];

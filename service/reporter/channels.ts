@@ -2,7 +2,7 @@
 import { statusRequest } from "../git-hosts/api/api.ts";
 import { apis } from "../git-hosts/api/index.ts";
 import { repositoryOf } from "../git-hosts/repository.ts";
-import { formats } from "./formats.ts";
+import { type Event, formats } from "./formats.ts";
 import type { Channel, Channels } from "./send.ts";
 import type { Reporter } from "./settings.ts";
 
@@ -11,7 +11,7 @@ export const channelsOf = ({ settings: { hook, site, status, notify, purge }, se
   ...Object.fromEntries(
     notify.map((one) => [
       `notify.${one.name}`,
-      notifyChannel(one, secrets.notify[one.name]!, { hook, site: site ?? null }),
+      notifyChannel(one, secrets.notify[one.name] ?? "", { hook, site: site ?? null }),
     ]),
   ),
   ...(purge && site && secrets.purge && { purge: purgeChannel(purge, secrets.purge, site) }),
@@ -33,10 +33,10 @@ function statusChannel({ gitHost, repository, context }: Status, token: string, 
   };
 }
 
-function notifyChannel({ url, format }: Notify, secret: string, of: { hook: string; site: string | null }): Channel {
+function notifyChannel({ url, format, socket }: Notify, secret: string, of: Pick<Event, "hook" | "site">): Channel {
   return {
-    host: new URL(url).host,
-    secret,
+    host: socket === undefined ? new URL(url).host : "sendmail",
+    ...{ secret, socket },
     postOf: ({ commit, state, reason, at }) => formats[format](url, secret, { ...of, commit, state, reason, at }),
   };
 }

@@ -6,8 +6,9 @@ import { createHash } from "node:crypto";
 import type { Report } from "../builder/outbox.ts";
 import type { Outgoing } from "../exchange.ts";
 import { standardSignature } from "../git-hosts/standard-signature.ts";
+import { base64Lines, encodedWords } from "./mail.ts";
 
-export const formatNames = ["slack", "discord", "matrix", "ntfy", "mattermost", "standard"] as const;
+export const formatNames = ["slack", "discord", "matrix", "ntfy", "mattermost", "email", "standard"] as const;
 export type Format = (typeof formatNames)[number];
 
 /** `site`: the address of a site that pushgate serves. */
@@ -72,6 +73,21 @@ export const formats: Readonly<Record<Format, (url: string, secret: string, even
       { topic, title: titleOf(event), message: lines.join("\n"), priority, ...click },
       { headers: bearer(secret) },
     );
+  },
+  // RFC 5322. What a pusher chose is in base64, so that it is no header. A repeated message has the same id.
+  email: (url, _, event) => {
+    const headers = [
+      `To: ${url.replace("mailto:", "").replaceAll(",", ",\n ")}`,
+      `Subject: ${encodedWords(`${titleOf(event)}: ${event.reason}`)}`,
+      `Date: ${new Date(event.at).toUTCString().replace("GMT", "+0000")}`,
+      `Message-ID: <${idOf(JSON.stringify(event))}@pushgate.invalid>`,
+      "Auto-Submitted: auto-generated",
+      "MIME-Version: 1.0",
+      "Content-Type: text/plain; charset=utf-8",
+      "Content-Transfer-Encoding: base64",
+    ];
+    const text = [textOf(event), ...(event.site === null ? [] : [event.site]), ""].join("\n");
+    return { url, headers: {}, body: [...headers, "", base64Lines(text), ""].join("\n") };
   },
   // The recipient finds a replay by the time, and a report that came twice by its id.
   standard: (url, secret, { hook, site, state, commit, reason, at }) => {

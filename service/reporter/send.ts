@@ -5,11 +5,14 @@ import { failed } from "../builder/run/setback.ts";
 import { type Answer, exchange, type Outgoing } from "../exchange.ts";
 import { pauseOf } from "../pause.ts";
 import { printable } from "../printable.ts";
+import { handOver } from "./mail.ts";
 
 export type Channel = {
   readonly host: string;
   /** Appears in no text of the journal, also where the recipient repeats it. */
   readonly secret: string;
+  /** Of sendmail, which takes the body. */
+  readonly socket?: string | undefined;
   readonly postOf: (report: Report) => Outgoing | undefined;
 };
 
@@ -82,7 +85,7 @@ export async function sendAll(
         else if (result.kind === "sent") {
           removeReport(folder, name);
           delete rests[to];
-          journal({ ...about, result: "sent", reason: reason.slice(0, 3) }); // the status
+          journal({ ...about, result: "sent", reason: reason.split(" ", 1)[0]! }); // the status
         } else {
           const attempts = (rest?.attempts ?? 0) + 1;
           const pause = Math.max(Math.min(first * 2 ** (attempts - 1), longest), result.pause ?? 0);
@@ -137,10 +140,14 @@ export async function testAll(
 type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pause?: number }>;
 
 /** `reason`: the status and the first 300 characters of an answer. */
-async function send({ secret }: Channel, what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
+async function send({ secret, socket }: Channel, what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
   const unanswered = (error: Error): Sent => ({ kind: "delayed", reason: error.message });
-  const sent = await exchange(what, { seconds, ca: authorities }).then(judged, unanswered);
-  return { ...sent, reason: printable(sent.reason.replaceAll(secret, "…"), 300) };
+  const sent: Sent =
+    socket === undefined
+      ? await exchange(what, { seconds, ca: authorities }).then(judged, unanswered)
+      : await handOver(socket, what.body ?? "", seconds);
+  const reason = secret === "" ? sent.reason : sent.reason.replaceAll(secret, "…");
+  return { ...sent, reason: printable(reason, 300) };
 }
 
 function judged({ status, headers, text }: Answer): Sent {

@@ -7,7 +7,7 @@ import { type Environment, environment, readCredential, readShape, withFaults } 
 import { absolute, hookName, text } from "../shapes.ts";
 import { formatNames } from "./formats.ts";
 
-const url = v.pipe(v.string(), v.regex(/^https:\/\/[!-~]+$/));
+const url = v.pipe(v.string(), v.regex(/^(https:\/\/|mailto:)[!-~]+$/));
 
 export const reporterShape = v.object({
   hook: hookName,
@@ -16,7 +16,10 @@ export const reporterShape = v.object({
   site: v.exactOptional(url),
   /** Where results are set on commits; absent without `secrets.<hook>.status`. */
   status: v.exactOptional(v.object({ gitHost: v.picklist(gitHostNames), repository: v.string(), context: text })),
-  notify: v.array(v.object({ name: hookName, url, format: v.picklist(formatNames) })),
+  /** `socket`: of sendmail, for `email`, which has no secret. */
+  notify: v.array(
+    v.object({ name: hookName, url, format: v.picklist(formatNames), socket: v.exactOptional(absolute) }),
+  ),
   /** Where Cloudflare takes what is to be purged of the site. */
   purge: v.exactOptional(url),
 });
@@ -44,11 +47,12 @@ export const readReporter = (env: Environment = environment): Reporter =>
     };
     const [status] = (settings.status && read("status")) ?? [];
     const [purge] = (settings.purge && read("purge")) ?? [];
-    const named = settings.notify.length === 0 ? [] : read("notify");
+    const withSecret = settings.notify.filter(({ socket }) => socket === undefined);
+    const named = withSecret.length === 0 ? [] : read("notify");
     const notify = Object.fromEntries(
       named?.map((word) => [word.split(":", 1)[0]!, word.replace(/^[^:]*:/, "")]) ?? [],
     );
-    for (const { name } of named ? settings.notify : [])
+    for (const { name } of named ? withSecret : [])
       if (!notify[name]) report(`the credential notify has no secret of ${name}`);
     const tokens = { ...(status !== undefined && { status }), ...(purge !== undefined && { purge }) };
     return { settings, secrets: { ...tokens, notify } };

@@ -12,7 +12,7 @@ import { readStack } from "../stack.ts";
 /** Units whose journal is a source; nginx writes files. */
 const journals = {
   receiver: [units.receiver, units.socket("*")],
-  builder: [units.build("*"), units.generator("*", "*"), units.agent("*"), units.report("*")],
+  builder: [units.build("*"), units.generator("*", "*"), units.agent("*"), units.report("*"), units.mail("*", "*")],
   guard: [units.guard, units.firewall, units.routing, units.egress],
 } as const;
 const ofUnits = Object.entries(journals).map(([source, names]) => [source, oneOf(names)] as const);

@@ -6,7 +6,7 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { sha256 } from "../../apply/manifest.ts";
 import { call } from "../../apply/shell.ts";
-import { isReported, type SiteHook, sitesOf } from "../../config/derived.ts";
+import { isReported, mailOf, type SiteHook, sitesOf } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { buildPaths } from "../../config/site-schema.ts";
 import * as kit from "../kit.ts";
@@ -68,11 +68,12 @@ const leastMemoryMiB = 512;
 const ofSockets = [units.generatorSocket, units.fetcherSocket, units.stopSocket];
 const members = [units.buildPath, units.reconcileTimer, ...ofSockets];
 
-const sockets = (hook: string) => ofSockets.map((socket) => socket(hook));
+const sockets = (hook: string) => [...ofSockets, units.mailSocket].map((socket) => socket(hook));
 
 const moreMembers = (hook: SiteHook) => [
   ...(hook.site.schedule === undefined ? [] : [units.scheduleTimer]),
   ...(isReported(hook) ? [units.reportPath] : []),
+  ...(mailOf(hook).length === 0 ? [] : [units.mailSocket]),
 ];
 
 function templates(): HostFile[] {
@@ -90,7 +91,7 @@ function templates(): HostFile[] {
       ...{ egress: units.egress, egressProgram: `${paths.lib}/egress` },
       ...{ program: paths.builder, settings: settingsPath("%i"), spoolGroup, spool, requests, rootRequests, sites },
       ...{ root: kit.ownRoot(own.builderRoot), shared: own.own, knownHosts: knownHostsPath("%i") },
-      sockets: sockets("%i"),
+      sockets: ofSockets.map((socket) => socket("%i")),
       ...{ generator: units.generator("%i", "*"), fetcher: units.fetcher("%i", "*") },
       sandbox: kit.sandbox("node", denied),
     }),
@@ -213,7 +214,11 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       ...{ settings: settingsPath("%i"), reconcile: units.reconcile("%i") },
       ...{ tools: paths.tools, named: toolIds(settings) },
       writers: hooks.flatMap(({ site }) => site.writers ?? []),
-      all: ["pushgate-*@%i.*", ...sockets("%i"), units.generator("%i", "*"), units.fetcher("%i", "*")],
+      all: [
+        "pushgate-*@%i.*",
+        ...sockets("%i"),
+        ...[units.generator, units.fetcher, units.mail].map((unit) => unit("%i", "*")),
+      ],
     },
     files: [
       kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
@@ -232,7 +237,13 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
-      ...kit.dropIns("pushgate-*@*", "pushgate-generator-*", "pushgate-fetcher-*", "pushgate-stop-*"),
+      ...kit.dropIns(
+        "pushgate-*@*",
+        "pushgate-generator-*",
+        "pushgate-fetcher-*",
+        "pushgate-stop-*",
+        "pushgate-mail-*",
+      ),
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
       ...sockets("*").map((unit) => `${paths.units}/${unit}`),
     ],

@@ -1,11 +1,11 @@
 /** The reporter of a site whose results leave the host: its account alone has the token (decision 027). */
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
-import type { SiteHook } from "../../config/derived.ts";
-import type { Host } from "../../config/settings.ts";
+import { hasNotifySecret, mailOf, type SiteHook, sitesOf } from "../../config/derived.ts";
+import type { Host, Settings } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
-import { instanceFile, jsonFile, sandbox, unitFile } from "../kit.ts";
-import { notifyTest, paths, reporterSettingsPath, reporterUser, units } from "../paths.ts";
+import { instanceFile, jsonFile, question, sandbox, unitFile } from "../kit.ts";
+import { notifyTest, paths, reporterSettingsPath, reporterUser, runFolders, units } from "../paths.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 
 /** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
@@ -17,7 +17,10 @@ function reporterSettings(hook: SiteHook, host: Pick<Host, "name">, zoneId: stri
     folder: `${paths.reports}/${name}`,
     ...(hostname !== undefined && { site: `https://${hostname}/` }),
     ...(setsStatus && { status: { gitHost, repository, context: `pushgate/${host.name}/${name}` } }),
-    notify: notify.map(({ name, url, format }) => ({ name, url, format })),
+    notify: notify.map(({ name: to, url, format }) => ({
+      ...{ name: to, url, format },
+      ...(format === "email" && { socket: runFolders(name).mail }),
+    })),
     ...(purge && { purge: `${vendorUrl}/zones/${zoneId}/purge_cache` }),
   };
 }
@@ -42,7 +45,34 @@ export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">, zoneId: 
     `User=${reporterUser(hook.name)}`,
     "# systemd gives these credentials to this unit alone. Neither the builder's account nor the generator's can read them.",
     ...(hook.setsStatus ? [loadCredential(hook.name, "status")] : []),
-    ...(hook.site.notify.length > 0 ? [loadCredential(hook.name, "notify")] : []),
+    ...(hasNotifySecret(hook.site) ? [loadCredential(hook.name, "notify")] : []),
     ...(hook.site.purge ? [loadCredential(hook.name, "purge")] : []),
   ]),
+  ...mailFiles(hook),
 ];
+
+/** For preflight. */
+export const mailQuestion = (settings: Settings) =>
+  question(
+    "mail",
+    "",
+    sitesOf(settings).some((hook) => mailOf(hook).length > 0)
+      ? [{ name: "sendmail", read: "ls /usr/sbin/sendmail" }]
+      : [],
+  );
+
+/** sendmail is setuid or setgid in most packages, so it cannot run in the reporter's sandbox. */
+function mailFiles(hook: SiteHook): HostFile[] {
+  const { name } = hook;
+  const addresses = mailOf(hook);
+  if (addresses.length === 0) return [];
+  const user = reporterUser(name);
+  const { etc, sites, spool, reports, requests, rootRequests, state } = paths;
+  const closed = [etc, state, sites, spool, reports, requests, rootRequests, "/run/credentials"];
+  const socket = { hook: name, target: units.site(name), socket: runFolders(name).mail, user };
+  const service = { hook: name, addresses, user, closed: closed.map((path) => `-${path}`) };
+  return [
+    unitFile(import.meta.url, units.mailSocket(name), socket, "pushgate-mail.socket"),
+    unitFile(import.meta.url, units.mail(name), service, "pushgate-mail@.service"),
+  ];
+}

@@ -11,6 +11,7 @@ import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { declaredScript, type Probed, sha256 } from "../../apply/manifest.ts";
 import { reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
+import { hasNotifySecret } from "../../config/derived.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
@@ -25,7 +26,7 @@ export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
       const has = {
         deployKey: site !== undefined && repositoryOf(repository).ssh,
         status: site !== undefined && setsStatus === true,
-        notify: site !== undefined && site.notify.length > 0,
+        notify: site !== undefined && hasNotifySecret(site),
         purge: site?.purge === true,
       };
       return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];

@@ -18,6 +18,7 @@ import { idle, nextResult, published, timersEnd } from "./status.ts";
 
 const rebuild = await deployedRebuild("options");
 const { host } = rebuild;
+const queue = "/var/spool/nullmailer/queue";
 const [hostname, purgeToken] = [`docs.${zoneName}`, "a-token-that-may-only-purge"];
 
 const isActive = async (unit: string) =>
@@ -44,7 +45,10 @@ test("up moves a site into a folder of its repository, without the units of a co
   rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
   const to = (name: string) => ({ name, url: `https://git.example.net/hooks/${name}`, format: "standard" });
   rebuild.configure("docs", {
-    notify: [to("team"), { ...to("all"), published: true }],
+    notify: [
+      ...[to("team"), { ...to("all"), published: true }],
+      { name: "mail", url: "mailto:team@example.org,ops@example.org", format: "email" },
+    ],
     ...{ hostname, purge: true },
   });
   rebuild.git.resolver.names.set(cloudflareName, rebuild.git.addresses);
@@ -57,6 +61,12 @@ test("up moves a site into a folder of its repository, without the units of a co
   // Hugo lists the pages where this file is not there, as for a first release.
   const pages = `${paths.sites}/site/work/cache/pages.csv`;
   expect(await host.read(`cat ${pages} && rm ${pages}`)).toMatch(/^\/content\/.*,https:\/\/www\.example\.org\//m);
+  const { stdout, stderr } = await rebuild.world.stack.preview();
+  expect(stdout + stderr).toContain("/usr/sbin/sendmail is missing. Run apt install nullmailer");
+  // Its messages stay in the queue.
+  await host.inside(
+    "systemctl mask nullmailer.service && DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install nullmailer",
+  );
   await rebuild.up();
   expect(await host.read(`ls -d ${paths.units}/${units.content("site")}.d 2>/dev/null || :`)).toBe("");
   await timersEnd(host);
@@ -129,7 +139,9 @@ describe("results", () => {
     const known = notifications.length;
     const { code, stdout, stderr } = await pushgate();
     expect([code, stdout, stderr]).toEqual([
-      ...[0, ["team", "all"].map((to) => `deployed: ${to} at git.example.net: took it: 204\n`).join(""), ""],
+      0,
+      `${["team", "all"].map((to) => `deployed: ${to} at git.example.net: took it: 204\n`).join("")}deployed: mail at sendmail: took it: sent\n`,
+      "",
     ]);
     expect(notifications.slice(known).map(({ state }) => state)).toEqual(["test", "test"]);
     Object.assign(faults, { status: 404, text: "no such hook" });
@@ -138,6 +150,26 @@ describe("results", () => {
     });
     for (const key of ["status", "text"] as const) delete faults[key];
     expect(await host.read("ls /run/pushgate-notify* 2>/dev/null || :")).toBe("");
+  });
+
+  test("mail is in the queue of the host's sendmail after each turn, and with NoNewPrivileges=yes is not", async () => {
+    const [head = "", message = ""] = (await host.read(`cat $(ls -tr ${queue}/* | head -n 1)`)).split(/\n\n([\s\S]*)/);
+    expect(head).toMatch(/\nteam@example\.org\nops@example\.org$/);
+    expect(message).toMatch(/^To: team@example\.org,\s+ops@example\.org$/m);
+    expect(message).toMatch(/^From: .*pushgate-report-docs@/m);
+    const body = Buffer.from(message.split("\n\n")[1]!, "base64").toString();
+    expect(body).toMatch(/^docs: builds fail\r\n[0-9a-f]{12}\r\nthis Hugo has no function nothing/);
+    const dropIn = `/run/systemd/system/${units.mail("docs")}.d`;
+    const tested = async () => (await rebuild.world.stack.pushgate("notify", "docs", "--test")).stderr;
+    const queued = () => host.read(`ls ${queue} | wc -l`);
+    const before = await queued();
+    await host.writeFile(`${dropIn}/privileges.conf`, "[Service]\nNoNewPrivileges=yes\n");
+    await host.inside("systemctl daemon-reload");
+    expect(await tested()).toContain("deployed: mail at sendmail: failed: sendmail did not take it");
+    expect(await queued()).toBe(before);
+    expect(await host.read(`journalctl -u '${units.mail("docs", "*")}'`)).toMatch(/nullmailer|status=1|exit-code/);
+    await host.inside(`rm -r ${dropIn} && systemctl daemon-reload`);
+    expect(await tested()).toBe("");
   });
 
   test("while the API hangs a push is published, and no account but the reporter's reads the token", async () => {
@@ -299,8 +331,19 @@ test("up removes the timer of a schedule that is dropped, and without token, sit
   for (const name of ["status", "notify", "purge"])
     await rebuild.world.stack.pulumi("config", "rm", "--stack", "test", "--path", `pushgate:secrets.docs.${name}`);
   await rebuild.up();
-  expect(await host.read("systemctl list-units --all --no-legend 'pushgate-schedule@*' 'pushgate-report@*'")).toBe("");
-  const left = ["pushgate-schedule@site", "pushgate-report@docs", "docs.status", "docs.notify", "docs.purge"]
+  expect(
+    await host.read(
+      "systemctl list-units --all --no-legend 'pushgate-schedule@*' 'pushgate-report@*' 'pushgate-mail-*'",
+    ),
+  ).toBe("");
+  const left = [
+    "pushgate-schedule@site",
+    "pushgate-report@docs",
+    "pushgate-mail-docs",
+    "docs.status",
+    "docs.notify",
+    "docs.purge",
+  ]
     .map((name) => `-name '*${name}*'`)
     .join(" -o ");
   const stored = `find /etc /var/spool /run/systemd /var/lib/systemd/timers ${left}`;

@@ -281,6 +281,41 @@ describe("reports", () => {
     expect(given({ notify }, change)).toEqual([`secrets.site.notify.team ${says}`]);
   });
 
+  const mail = { name: "team", url: "mailto:team@example.org,ops@example.org", format: "email" };
+  test("mail needs addresses and no secret, and only one recipient has addresses", () => {
+    expect(given({}, { notify: [mail] })).toEqual([]);
+    const keys = ["secrets.site.notify.team", "hooks[0].site.notify"];
+    expect(given({ notify: { team: x(20) } }, { notify: [mail] })).toEqual(
+      begins(`${keys[0]} is set, and a recipient of format email has no secret. Run: npx pulumi config rm`),
+    );
+    expect(given({}, { notify: [mail, { ...mail, name: "ops" }] })).toEqual(
+      begins(`${keys[1]} has more than one recipient of format email.`),
+    );
+    expect(given({}, { notify: [{ ...mail, url: standard.url }] })).toEqual(
+      begins(`${keys[1]}[0].url is "${standard.url}", and format is "email". Use mailto:`),
+    );
+    expect(given({ notify: { team: key } }, { notify: [{ ...standard, url: mail.url }] })).toEqual(
+      begins(`${keys[1]}[0].url is "${mail.url}", and format is "standard".`),
+    );
+  });
+
+  test.each([
+    ...[
+      "",
+      "a",
+      "-oQ/tmp@example.org",
+      "a@b@example.org",
+      "a b@example.org",
+      "%h@example.org",
+      "a@localhost",
+      "a@example.org,",
+    ],
+    ...["a@example.org?subject=x", "a@example.org\nx", Array(11).fill("a@example.org").join(",")],
+  ])("mailto:%s is no URL for site.notify", (addresses) => {
+    const found = given({}, { notify: [{ ...mail, url: `mailto:${addresses}` }] });
+    expect(found).toEqual(begins("hooks[0].site.notify[0].url is "));
+  });
+
   test("all faults of recipients and their secrets come together, and none quotes a secret", () => {
     const recipients = [standard, { ...standard, name: "Team", format: "irc" }, { ...standard, name: "phone" }];
     const found = given({ notify: { team: "hunter2", ops: x(20) } }, { notify: recipients });

@@ -45,6 +45,8 @@ describe("exposure", () => {
     [units.content("docs"), 14],
     // It needs a network.
     [units.report("docs"), 11],
+    // It starts what is setuid, which no filter of system calls and no namespace of users may precede.
+    [units.mail("docs"), 85],
     // It talks to the service manager, and removes what other accounts made.
     [units.stop("site"), 9],
     // It makes a local socket, and limits its own core dumps.
@@ -90,7 +92,7 @@ describe("units", () => {
   test("a part of a site that is not configured has no file, folder, group or program", () => {
     const alone = builderLayer({ ...rebuilt, hooks: [plainHook] }, exampleHost);
     const has = ({ files }: typeof alone, path: string) => files.some((file) => file.path.includes(path));
-    for (const path of ["content@docs", "docs.known_hosts", "report@docs", "reporter/docs.json"])
+    for (const path of ["content@docs", "docs.known_hosts", "report@docs", "reporter/docs.json", "pushgate-mail-docs"])
       expect([path, has(alone, path), has(layer, path)]).toEqual([path, false, true]);
     const common = ({ facts }: typeof alone) => facts.find(({ name }) => name === "the builder's folders")!.want;
     expect([common(alone), common(layer)].map((want) => want.includes("reports"))).toEqual([false, true]);
@@ -100,6 +102,22 @@ describe("units", () => {
       expect(values(hugoOf(changed({ [key]: undefined })), "SupplementaryGroups")).toEqual([]);
     const quiet = changed({ notify: [] } as object, { setsStatus: undefined } as object);
     expect(filesOf(quiet).filter(({ path }) => /report.*docs/.test(path))).toEqual([]);
+  });
+
+  test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
+    const unit = text(units.mail("docs"));
+    expect(values(unit, "ExecStart")).toEqual([
+      "/usr/sbin/sendmail -i team@example.org ops@example.org",
+      "/bin/echo sent",
+    ]);
+    // systemd.exec(5), NoNewPrivileges=
+    expect(unit).not.toMatch(
+      /^(NoNewPrivileges|DynamicUser|LockPersonality|MemoryDenyWriteExecute|PrivateDevices|PrivateUsers|ProtectClock|ProtectHostname|ProtectKernel\w+|Restrict\w+|SystemCall\w+)=/m,
+    );
+    const mail = { name: "mail", url: "mailto:a@example.org", format: "email" as const, published: false };
+    const alone = changed({ notify: [mail] }, { setsStatus: undefined } as object);
+    expect(values(unitText(filesOf(alone), units.report("docs")), "LoadCredentialEncrypted")).toEqual([]);
+    expect(credentialFiles(alone)).toEqual(["docs", "docs.deploy-key", "site"]);
   });
 
   test("each of a git host's keys is a line", () => {
@@ -147,7 +165,7 @@ describe("the layer", () => {
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
     expect(layer.facts.find(({ name }) => name.startsWith("the builder's units"))).toMatchObject({
-      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-fetcher-*.socket' 'pushgate-stop-*.socket'",
+      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-fetcher-*.socket' 'pushgate-stop-*.socket' 'pushgate-mail-*.socket'",
       want: "none",
     });
   });

@@ -26,6 +26,7 @@ const good = parseProbe(
   bareHost({ nft: "nftables v1.0.6 (Lester Gooch #5)", nginx: "nginx version: nginx/1.22.1", nodejs: "v18.20.4" }),
   ["request", "folders", "schedules"],
 );
+const sendmail = layer("mail", ["/usr/sbin/sendmail"]);
 const report = (answers: HostReport["system"] = {}, more: Partial<HostReport> = {}): HostReport => ({
   ...{ ...good, ...more },
   ...{ system: { ...good.system, ...answers }, layers: { ...good.layers, ...more.layers } },
@@ -118,7 +119,7 @@ test.each<Row>([
 
 test("preflight reports each folder of a site that is not fit, at once, with its key and what to do", () => {
   const judged = (...outputs: string[]) =>
-    preflight(host, report({}, { layers: { folders: layer("folders", outputs) } }), rebuilt);
+    preflight(host, report({}, { layers: { folders: layer("folders", outputs), mail: sendmail } }), rebuilt);
   expect(judged("fit", "fit", "fit")).toEqual({ faults: [], warnings: [] });
   expect(judged("a folder. Run mv.", "fit", "missing. Make it.").faults).toEqual([
     "hooks[0].site.webRoot is /var/www/site, a folder. Run mv.",
@@ -126,9 +127,19 @@ test("preflight reports each folder of a site that is not fit, at once, with its
   ]);
 });
 
+test("preflight has a host without the sendmail that a recipient needs install one", () => {
+  const judged = (output: string) =>
+    preflight(host, report({}, { layers: { mail: layer("mail", [output]) } }), rebuilt);
+  expect(judged("/usr/sbin/sendmail").faults).not.toContainEqual(expect.stringContaining("sendmail"));
+  expect(judged("").faults).toContainEqual(expect.stringMatching(/sendmail is missing\. Run apt install nullmailer/));
+  for (const settings of [example, rebuilt])
+    expect(questionsOf(host, settings).at(-1)!.facts).toHaveLength(settings === rebuilt ? 1 : 0);
+});
+
 test("preflight judges what systemd says of a schedule", () => {
   const judged = (output: string) =>
-    preflight(host, report({}, { layers: { schedules: layer("schedules", [output]) } }), rebuilt).faults;
+    preflight(host, report({}, { layers: { schedules: layer("schedules", [output]), mail: sendmail } }), rebuilt)
+      .faults;
   expect(judged("Tue 2026-11-24 06:00:00 UTC")).toEqual([]);
   expect(judged("")).toEqual([expect.stringMatching(/^systemd cannot read the schedule "Mon\.\.Fri 06:00"\./)]);
   expect(judged("never")).toEqual([expect.stringMatching(/^the schedule "Mon\.\.Fri 06:00" never comes again\./)]);
@@ -190,10 +201,10 @@ test("preflight names each question that was not answered, and what to do, and a
   const { dnat: _, ...system } = good.system;
   const unanswered = (layers: HostReport["layers"], answers: HostReport["system"] = system) =>
     preflight(host, { ...report(), system: answers, layers }, rebuilt).faults.filter((text) => /no answer/.test(text));
-  const none = ["request", "folders", "schedules"].map((name) => [name, layer(name, [])]);
+  const none = ["request", "folders", "schedules", "mail"].map((name) => [name, layer(name, [])]);
   for (const layers of [{}, Object.fromEntries(none)])
     expect(unanswered(layers)).toEqual([
-      "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, Mon..Fri 06:00: no " +
+      "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, Mon..Fri 06:00, sendmail: no " +
         "answer: the shell that reads this layer's facts ended early, or took 15 seconds. Run the command again when " +
         "this host is less busy.",
     ]);

@@ -1,5 +1,5 @@
 /** What each recipient of `site.notify` is sent, as its documentation limits it, also with a hostile reason. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type Event, type Format, formatNames, formats } from "../../../service/reporter/formats.ts";
 
 const hostile = "@everyone <!channel> <@U1> @room [x](https://evil.example) **b** `c` & <b>h</b> ||s||";
@@ -59,8 +59,61 @@ test("ntfy gets a topic, a title and a message at the server's address", () => {
   expect(Buffer.byteLength(made("ntfy", { reason: "€".repeat(501) }).body.message)).toBeLessThanOrEqual(4_096);
 });
 
+describe("a mail", () => {
+  const url = "mailto:team@example.org,ops@example.org";
+  const reason = "no such file é\nBcc: all@evil.example\n\n.\r\nfree text";
+  const messageOf = (more: Partial<Event> = {}) => formats.email(url, "", { ...event, reason, ...more }).body!;
+  const decoded = (words: string) =>
+    words.replace(/=\?utf-8\?B\?(.*?)\?=\s*/g, (_, word: string) => `${Buffer.from(word, "base64")}`);
+
+  test("has in its headers nothing of a reason but base64, in words and lines as long as RFC 2047 and 2045 allow", () => {
+    const message = messageOf();
+    expect(message).toMatchInlineSnapshot(`
+      "To: team@example.org,
+       ops@example.org
+      Subject: =?utf-8?B?c2l0ZTogYnVpbGQ=?=
+       =?utf-8?B?cyBmYWlsOiBubyA=?=
+       =?utf-8?B?c3VjaCBmaWxlIMOp?=
+       =?utf-8?B?CkJjYzogYWxsQGU=?=
+       =?utf-8?B?dmlsLmV4YW1wbGU=?=
+       =?utf-8?B?CgouDQpmcmVlIHQ=?=
+       =?utf-8?B?ZXh0?=
+      Date: Sat, 28 Nov 2026 10:00:00 +0000
+      Message-ID: <0f871bf7e8c6aa690aa8b43232545fdc@pushgate.invalid>
+      Auto-Submitted: auto-generated
+      MIME-Version: 1.0
+      Content-Type: text/plain; charset=utf-8
+      Content-Transfer-Encoding: base64
+
+      c2l0ZTogYnVpbGRzIGZhaWwNCmFhYWFhYWFhYWFhYQ0Kbm8gc3VjaCBmaWxlIMOpDQpCY2M6IGFs
+      bEBldmlsLmV4YW1wbGUNCg0KLg0NCmZyZWUgdGV4dA0KaHR0cHM6Ly93d3cuZXhhbXBsZS5vcmcv
+      DQo=
+      "
+    `);
+    const [head = "", ...body] = message.split("\n\n");
+    expect(decoded(/^Subject: (.*(?:\n .*)*)$/m.exec(head)![1]!)).toBe(`site: builds fail: ${reason}`);
+    const text = Buffer.from(body.join("\n\n"), "base64").toString();
+    expect(text).toBe(["site: builds fail", "a".repeat(12), ...reason.split("\n"), event.site, ""].join("\r\n"));
+    for (const lines of [message, messageOf({ reason: "😀".repeat(501) })])
+      expect(Math.max(...lines.split("\n").map((line) => line.length))).toBeLessThanOrEqual(85);
+  });
+
+  test("of a reason that is a header as it is would have one more, and a body of the pusher's", () => {
+    const names = (message: string) => message.split("\n\n")[0]!.match(/^[\w-]+(?=:)/gm);
+    const raw = messageOf().replace(/^Subject: .*(\n .*)*$/m, (words) => decoded(words));
+    expect(names(messageOf())).not.toContain("Bcc");
+    expect(names(raw)).toContain("Bcc");
+    expect(names(raw)).not.toContain("Message-ID");
+  });
+
+  test("that is repeated has the same id, and another report another", () => {
+    const id = (more?: Partial<Event>) => /^Message-ID: (.*)$/m.exec(messageOf(more))![1];
+    expect(new Set([id(), id(), id({ at: "2026-11-28T10:00:01.000Z" })]).size).toBe(2);
+  });
+});
+
 test("a secret that is the end of a URL is in no body, and leads to no other server", () => {
-  for (const format of formatNames) {
+  for (const format of formatNames.filter((name) => name !== "email")) {
     const { url, body } = made(format);
     expect([new URL(url).host, JSON.stringify(body).includes("T0/x")]).toEqual(["chat.example.org", false]);
   }

@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
@@ -368,6 +369,50 @@ describe("site.notify", () => {
     expect(await tested(to)).toMatchObject([team, ops].map(() => ({ result: "rejected", reason: "404 no channel …" })));
     expect([api.requests, api.results]).toEqual([3, []]);
     await expect(testAll(to, async () => false, quick, ca)).rejects.toThrow("is gone");
+  });
+});
+
+describe("mail", () => {
+  const path = () => join(folder, "../sendmail");
+  /** As the unit behind the socket: reads all, then answers. */
+  const listening = async (answer: string) => {
+    const taken: string[] = [];
+    const server = createServer({ allowHalfOpen: true }, async (connection) => {
+      taken.push(await text(connection));
+      connection.end(answer);
+    }).listen(path());
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    return taken;
+  };
+  const mail = () =>
+    channelsOf({
+      settings: {
+        ...{ hook: "site", folder, site },
+        notify: [{ name: "mail", url: "mailto:a@example.org", format: "email", socket: path() }],
+      },
+      secrets: { notify: {} },
+    });
+
+  test("goes to the socket of sendmail, and is sent once sendmail took it", async () => {
+    const taken = await listening("sent\n");
+    put({ to: "notify.mail", state: "failure", reason: "Hugo failed." });
+    expect(await send(mail())).toBe(true);
+    expect(lines).toMatchObject([{ to: "notify.mail", host: "sendmail", result: "sent", reason: "sent" }]);
+    expect(taken).toEqual([expect.stringMatching(/^To: a@example\.org\nSubject: [\s\S]*\n\n[\w+/=\n]+$/)]);
+  });
+
+  test.each([
+    ["", /^sendmail did not take it: no answer\. Read: journalctl -u 'pushgate-mail-\*'; the next try/],
+    ["postdrop: warning", /^sendmail did not take it: postdrop: warning\. Read/],
+    [undefined, /^sendmail did not take it: connect ENOENT .*sendmail\. Read/],
+  ])("is delayed where the answer is %j", async (answer, reason) => {
+    if (answer !== undefined) await listening(answer);
+    put({ to: "notify.mail", state: "failure" });
+    const tried = send(mail());
+    await soon(() => lines.at(0)).toMatchObject({ result: "delayed", reason: expect.stringMatching(reason) });
+    emptied();
+    await tried;
   });
 });
 
