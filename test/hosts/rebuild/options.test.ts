@@ -280,7 +280,7 @@ describe("metrics", () => {
   });
 
   test("a real Prometheus scrapes through nginx with the page's text, and sees a push from the 202 to the build", async () => {
-    await startPrometheus(host);
+    expect(await startPrometheus(host)).toMatch(/5 rules found/);
     const { stdout, stderr } = await host.inside(`${curl} | promtool check metrics`);
     expect(stdout + stderr).toBe("");
     await scraped('up{job="pushgate"}', (found) => found[""] === 1);

@@ -9,7 +9,8 @@ export const metricsPage = docs("metrics.md");
 const blocks = (language: string): string[] =>
   [...metricsPage.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, "gms"))].map(([, block]) => block!);
 
-export async function startPrometheus(host: Host): Promise<void> {
+/** Returns what promtool says of the configuration. */
+export async function startPrometheus(host: Host): Promise<string> {
   await host.inside("apt-get -qq -y --no-install-recommends install prometheus", { timeout: 120_000 });
   await host.writeFile("/etc/nginx/conf.d/metrics.conf", blocks("nginx")[0]!);
   for (const commands of blocks("sh")) await host.inside(`set -e\n${commands}`);
@@ -17,7 +18,7 @@ export async function startPrometheus(host: Host): Promise<void> {
   const configuration = `global: { scrape_interval: 1s }\n${ruleFiles}scrape_configs:\n${job}`;
   await host.writeFile("/etc/prometheus/pushgate.yml", docs("grafana/alerts.yml"));
   await host.writeFile("/etc/prometheus/prometheus.yml", configuration);
-  await host.inside("promtool check config /etc/prometheus/prometheus.yml && systemctl restart prometheus");
+  return host.read("promtool check config /etc/prometheus/prometheus.yml && systemctl restart prometheus");
 }
 
 type Series = { readonly metric: Record<string, string> };
