@@ -111,16 +111,21 @@ async function unreadable(stack: readonly string[], reported: string): Promise<s
   return `${foreign.join(" and ")} cannot be decrypted: encrypted with the passphrase or the \`encryptionsalt\` of another stack. Restore that of this stack in its file, or store each value anew: npx pulumi config set --secret --path <key>`;
 }
 
-export async function readStack(stack: readonly string[]): Promise<Declared> {
+/** `hooksAndPreviews`: with those that build the previews of another one. */
+export async function readStack(stack: readonly string[]) {
   const all = await readConfig(stack);
   const of = (key: string): unknown => all[`pushgate:${key}`]?.objectValue ?? all[`pushgate:${key}`]?.value;
-  const [v, { shape }] = await Promise.all([import("valibot"), import("../config/schema.ts")]);
+  const [v, { shape }, { withPreviews }] = await Promise.all([
+    import("valibot"),
+    import("../config/schema.ts"),
+    import("../config/derived.ts"),
+  ]);
   const { hosts, hooks, limits } = shape.entries;
   const given = { hosts: of("hosts") ?? [], hooks: of("hooks") ?? [], limits: of("limits") };
   const checked = v.safeParse(v.object({ hosts, hooks, limits }), given);
   if (!checked.success)
     throw new UserError("the stack's configuration has faults. Run npx pulumi preview, which lists each with its fix.");
-  return checked.output;
+  return { ...checked.output, hooksAndPreviews: withPreviews(checked.output.hooks) };
 }
 
 type Secrets = Readonly<Record<string, Partial<Record<"current" | "previous" | "status", string>>>>;

@@ -142,7 +142,7 @@ function notifyFaults({ hooks }: Pick<Parts, "hooks">): Fault[] {
 
 /** At these names pushgate takes deliveries and visits of a site, and nothing else. */
 function ownNameFaults({ hosts, hooks }: Pick<Parts, "hosts" | "hooks">): Fault[] {
-  const own = [...hosts, ...hooks.flatMap(({ site }) => site ?? [])].map(({ hostname }) => hostname);
+  const own = [...hosts, ...hooks.flatMap(({ site }) => [site, site?.previews])].map((one) => one?.hostname);
   return hooks.flatMap(({ at, repository, site: { notify = [] } = {} }) =>
     [
       [`${at}.repository`, repositoryOf(repository).host] as const,

@@ -27,10 +27,30 @@ export const settledHooks = (hooks: Config["hooks"], withStatus: readonly string
     sources: published[hook.gitHost] ?? tidy(sources ?? []),
   }));
 
-export type SiteHook = Hook & { readonly site: Site };
+type Previews = NonNullable<Site["previews"]>;
+
+/** `previews`: of a site of previews alone. */
+export type SiteHook = Hook & { readonly site: Site; readonly previews?: Previews };
+
+export const previewsName = (hook: string): string => `${hook}-previews`;
+
+/**
+ * With a site more for each that has `previews`: of the other branches of its repository, with accounts, units and bounds
+ * of its own. The content outside, and what is of visitors and reports, is the first site's alone.
+ */
+export const withPreviews = <T extends Pick<Hook, "name"> & { readonly site?: Site | undefined }>(
+  hooks: readonly T[],
+): (T & Pick<SiteHook, "previews">)[] =>
+  hooks.flatMap((hook) => {
+    if (hook.site?.previews === undefined) return [hook];
+    const { previews, content, writers, schedule, webRoot, ...site } = hook.site;
+    const own = { webRoot: previewsName(webRoot), hostname: previews.hostname };
+    const none = { folders: {}, assets: [], notify: [], purge: false };
+    return [hook, { ...hook, name: previewsName(hook.name), previews, site: { ...site, ...own, ...none } }];
+  });
 
 export const sitesOf = ({ hooks }: Pick<Settings, "hooks">): SiteHook[] =>
-  hooks.filter((hook): hook is SiteHook => hook.site !== undefined);
+  withPreviews(hooks).filter((hook): hook is SiteHook => hook.site !== undefined);
 
 /** Whether results of builds leave the host: to the git host's API, to `site.notify`, or to Cloudflare's cache. */
 export const isReported = ({ setsStatus, site: { notify, purge } }: SiteHook): boolean =>
@@ -51,8 +71,8 @@ export function reportPorts({ repository, setsStatus, site: { notify, purge } }:
 }
 
 export const servedSites = (settings: Pick<Settings, "hooks">) =>
-  sitesOf(settings).flatMap(({ name: hook, site: { hostname, webRoot, folders } }) =>
-    hostname ? [{ hook, hostname, webRoot, folders: Object.entries(folders) }] : [],
+  sitesOf(settings).flatMap(({ name: hook, previews, site: { hostname, webRoot, folders } }) =>
+    hostname ? [{ hook, hostname, webRoot, isPreview: previews !== undefined, folders: Object.entries(folders) }] : [],
   );
 
 export const namesOf = (settings: Pick<Settings, "hooks">, { hostname }: Pick<Host, "hostname">): string[] => [

@@ -4,7 +4,7 @@ import { credentialKinds, credentialOf } from "../../service/credentials.ts";
 import { tried } from "../../service/tried.ts";
 import { vendorUrl } from "../contract.ts";
 import { crossFaults } from "./checks.ts";
-import { settled } from "./derived.ts";
+import { previewsName, settled } from "./derived.ts";
 import { checkShape, faultsOf, SettingsError } from "./faults.ts";
 import { type HookSecrets, type Parts, type Placed, shape } from "./schema.ts";
 import { secretFaults } from "./secret-checks.ts";
@@ -42,13 +42,16 @@ export function parseSettings(raw: RawConfig, isSecret: (key: string) => boolean
   ];
   if (output === undefined || faults.length > 0) throw new SettingsError(faults);
   const entries = Object.entries(secrets as Record<string, HookSecrets>);
+  const previewed = output.hooks.flatMap(({ name, site }) => (site?.previews ? [name] : []));
   const credentials = entries.flatMap(([hook, { current, previous, ...others }]) => [
     [credentialOf(hook), previous === undefined ? [current] : [current, previous]],
     ...credentialKinds.flatMap((kind) => {
       const given = others[kind] ?? {};
       // With the recipient's name, so that no other order of the recipients sends a secret elsewhere.
       const words = typeof given === "string" ? [given] : Object.entries(given).map((pair) => pair.join(":"));
-      return words.length === 0 ? [] : [[credentialOf(hook, kind), words]];
+      const isShared = previewed.includes(hook) && (kind === "deployKey" || kind === "status");
+      const names = isShared ? [hook, previewsName(hook)] : [hook];
+      return words.length === 0 ? [] : names.map((name) => [credentialOf(name, kind), words]);
     }),
   ]);
   const withStatus = entries.flatMap(([hook, { status }]) => (status === undefined ? [] : [hook]));

@@ -2,7 +2,7 @@
 import { containsCidr, overlapCidr } from "cidr-tools";
 import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
-import { isOutside, otherGitHost } from "./derived.ts";
+import { isOutside, otherGitHost, previewsName } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
 import { isOlder, type Release, releasesOf } from "./tools.ts";
@@ -29,6 +29,7 @@ export function siteFaults(hooks: Parts["hooks"]): Fault[] {
     ...folderFaults(one),
     ...sites.slice(0, i).flatMap((before) => sharedFaults(one, before)),
     ...servedFolderFaults(one, sites),
+    ...previewFaults(one, sites, hooks),
     ...faultsOf(`${one.key}.purge`, {
       "is true, and hostname is not set, so pushgate serves nothing through Cloudflare. Set hostname, or remove purge.":
         one.site.purge && one.site.hostname === undefined,
@@ -137,6 +138,21 @@ function servedFolderFaults({ key, site: { folders, hostname } }: Keyed, sites: 
   ];
 }
 
+function previewFaults({ key, name, site }: Keyed, sites: readonly Keyed[], hooks: Parts["hooks"]): Fault[] {
+  if (site.previews === undefined) return [];
+  const [own, link] = [previewsName(name), previewsName(site.webRoot)];
+  const pathsOf = ({ site }: Keyed) => [site.webRoot, site.content ?? site.webRoot, ...Object.values(site.folders)];
+  const taken = sites.flatMap(pathsOf).find((path) => overlap(path, link));
+  return faultsOf(`${key}.previews`, {
+    [`have accounts named after ${own}, which is too long. Use a name of 23 characters at most for the hook.`]:
+      own.length > 32,
+    [`are built as ${own}, which is the name of another hook. Use another name for one of the hooks.`]: hooks.some(
+      ({ name }) => name === own,
+    ),
+    [`have their link at ${link}, which overlaps ${taken}. Use another webRoot.`]: taken !== undefined,
+  });
+}
+
 function knownHostsFaults({ key, repository, gitHost, site: { knownHosts } }: Keyed): Fault[] {
   if (otherGitHost({ repository, gitHost })) return [];
   const remote = repositoryOf(repository);
@@ -164,9 +180,10 @@ function egressFaults(range: string, key: string): Fault[] {
 const sitesPerCertificate = 199;
 
 export function servingFaults({ zone, hosts, hooks }: Pick<Parts, "zone" | "hosts" | "hooks">): Fault[] {
-  const sites = keyed(hooks).flatMap(({ key, site: { hostname } }) =>
-    hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }],
-  );
+  const sites = keyed(hooks).flatMap(({ key, site: { hostname, previews } }) => [
+    ...(hostname === undefined ? [] : [{ key: `${key}.hostname`, hostname }]),
+    ...(previews === undefined ? [] : [{ key: `${key}.previews.hostname`, hostname: previews.hostname }]),
+  ]);
   if (sites.length === 0) return [];
   // A site's hostname leads to all hosts, and Cloudflare uses one port for a hostname.
   const [first, ...others] = hosts.filter(({ state }) => state !== "absent");

@@ -2,6 +2,7 @@
 import * as v from "valibot";
 import { amount } from "../../service/limits.ts";
 import { formatNames } from "../../service/reporter/formats.ts";
+import { branchFault } from "./forms.ts";
 import {
   absolutePath,
   boolean,
@@ -141,6 +142,20 @@ const recipient = object({
   published: v.optional(boolean("Report each build that is published, too."), false),
 });
 
+const previews = object({
+  hostname: dnsName("preview.example.org", "Where pushgate serves them, each at `/<branch>/`."),
+  branches: list(
+    checked(
+      (pattern) => branchFault(pattern.replace("*", "x")) === undefined,
+      "a branch name with `*` once at most, for any characters, such as feature/*",
+    ),
+    "branches",
+    "Branches beside the hook's own, with `*` for any characters.",
+    ["*"],
+  ),
+  keep: amount(1, 50, 10, "a whole number", "Branches that have a preview: those with the newest commits."),
+});
+
 export const site = object({
   webRoot: absolutePath(
     "/var/www/site",
@@ -235,6 +250,9 @@ export const site = object({
   purge: v.optional(
     boolean("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),
     false,
+  ),
+  previews: v.exactOptional(
+    described(previews, "Other branches of the repository, built as the site is, without `content`, for reviews."),
   ),
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });

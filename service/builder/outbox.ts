@@ -18,6 +18,8 @@ const reportShape = v.object({
     v.maxLength(501),
   ),
   at: v.pipe(v.string(), v.isoTimestamp()),
+  /** Of a preview, for the git host. */
+  url: v.exactOptional(v.pipe(v.string(), v.regex(/^https:\/\/[!-~]+$/))),
   /** To purge: paths of the site as visitors request them. Without them all of its hostname is purged. */
   paths: v.exactOptional(v.pipe(v.array(v.string()), v.readonly())),
 });

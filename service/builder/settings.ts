@@ -21,6 +21,10 @@ export const builderShape = v.object({
   hook: hookName,
   repository: v.pipe(v.string(), v.regex(/^(?!-)(https:\/\/|ssh:\/\/|[\w.-]+@)/)),
   branch: v.pipe(v.string(), v.regex(/^(?!-)[^\0- :]+$/)),
+  /** Of a site of previews: `branches` are patterns, the newest `keep` are built, each for `url` and its own folder. */
+  previews: v.exactOptional(
+    v.object({ branches: list, keep: whole(1, 50), url: v.pipe(v.string(), v.regex(/^https:\/\/[^/]+\/$/)) }),
+  ),
   spool: absolute,
   requests: absolute,
   rootRequests: absolute,

@@ -1,5 +1,6 @@
 /** What a verified delivery means for a hook: its event, the refs that a push changes, and their commits. */
 import type { IncomingHttpHeaders as Headers } from "node:http";
+import { isAmong } from "../branches.ts";
 import { tried } from "../tried.ts";
 import { parseShallow } from "./shallow-json.ts";
 
@@ -12,8 +13,12 @@ export type Push = {
   readonly after: string | null;
 };
 
-/** A push to build, or the reason why the receiver ignores the delivery (200) or rejects it (400). */
-export type Decision = { readonly push: Push } | { readonly ignored: string } | { readonly fault: string };
+/**
+ * A push to build, one of a branch that has a preview, or both; or the reason why the receiver ignores the delivery (200)
+ * or rejects it (400).
+ */
+export type Decision = Pushes | { readonly ignored: string } | { readonly fault: string };
+export type Pushes = { readonly push?: Push; readonly preview?: Push };
 
 export type Change = Readonly<Partial<Record<"ref" | "before" | "after" | "deleted", unknown>>>;
 
@@ -33,8 +38,14 @@ export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.
 
 const quoted = (text: string): string => text.slice(0, 255);
 
-/** Without a form, each delivery is a push to the hook's branch. It never throws. */
-export function decide(form: Payload | undefined, headers: Headers, body: Buffer, branch: string): Decision {
+/** Without a form, each delivery is a push to the hook's branch. `previews`: patterns of other branches. It never throws. */
+export function decide(
+  form: Payload | undefined,
+  headers: Headers,
+  body: Buffer,
+  branch: string,
+  previews: readonly string[] = [],
+): Decision {
   const payload = tried(() => parseShallow(body, form?.levels));
   if (!isObject(payload)) return { fault: "the body is not a JSON object" };
   const ref = `refs/heads/${branch}`;
@@ -46,11 +57,22 @@ export function decide(form: Payload | undefined, headers: Headers, body: Buffer
   const changes = form.changes(payload);
   // A tag can have the branch's name: only the whole ref distinguishes them. One push has each ref once.
   const own = changes.find((change) => change.ref === ref);
-  if (!own) return ignoredRefs(changes, branch);
-  const after = commit(own.after);
-  if (own.deleted === true || /^0+$/.test(String(after))) return { ignored: `deletion of ${branch}` };
-  return { push: { ref, before: commit(own.before), after } };
+  // Also of a deletion: its preview is removed.
+  const other = changes.find((change) => change !== own && isPreview(change, previews));
+  const isDeleted = own?.deleted === true || /^0+$/.test(String(commit(own?.after)));
+  if (!other && !own) return ignoredRefs(changes, branch);
+  if (!other && isDeleted) return { ignored: `deletion of ${branch}` };
+  return { ...(own && !isDeleted && { push: pushOf(own) }), ...(other && { preview: pushOf(other) }) };
 }
+
+function isPreview({ ref }: Change, previews: readonly string[]): boolean {
+  const [, branch] = /^refs\/heads\/(.+)$/.exec(String(ref)) ?? [];
+  return branch !== undefined && isAmong(branch, previews);
+}
+
+const pushOf = ({ ref, before, after }: Change): Push => ({
+  ...{ ref: String(ref), before: commit(before), after: commit(after) },
+});
 
 /** A SHA-1 or SHA-256 commit id, else null, so that no other text of a payload becomes an argument of git. */
 function commit(value: unknown): string | null {

@@ -6,7 +6,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import express from "express";
 import { webhookPath } from "../contract.ts";
 import { type GitHost, gitHosts, otherSender } from "../git-hosts/index.ts";
-import { decide, type Push } from "../git-hosts/payload.ts";
+import { decide, type Pushes } from "../git-hosts/payload.ts";
 import type { Journal } from "../journal.ts";
 import { type Exchange, type Headers, openExchange } from "./answer.ts";
 import { readBody } from "./body.ts";
@@ -22,7 +22,7 @@ export type Parts = {
   readonly journal: Journal;
 };
 
-type Checked = { exchange: Exchange; hook: ReceiverHook; gitHost: GitHost; body: Buffer; push: Push };
+type Checked = { exchange: Exchange; hook: ReceiverHook; gitHost: GitHost; body: Buffer; pushes: Pushes };
 type Response = ServerResponse & { locals: Checked };
 type Check = (req: IncomingMessage, res: Response, next: (error?: unknown) => void) => unknown;
 
@@ -98,19 +98,21 @@ export function createApp({ settings, secrets, limiter, spool, journal }: Parts)
   /** An ignored delivery is a 200: git hosts report a 4xx as a failure, and GitLab disables a hook that fails. */
   const branch: Check = (req, res, next) => {
     const { exchange, gitHost, hook, body } = res.locals;
-    const decision = decide(gitHost.payload, req.headers, body, hook.branch);
+    const decision = decide(gitHost.payload, req.headers, body, hook.branch, hook.previews?.branches);
     if ("fault" in decision) return reject(res, 400, decision.fault);
     if ("ignored" in decision)
       return exchange.answer(200, `ignored: ${decision.ignored}`, { status: "ignored", reason: decision.ignored });
-    res.locals.push = decision.push;
+    res.locals.pushes = decision;
     next();
   };
 
   const spooled: Check = async (_req, res) => {
-    const { exchange, hook, push } = res.locals;
+    const { exchange, hook, pushes } = res.locals;
     const { delivery } = exchange;
+    const received = { delivery, event: "push", received: new Date().toISOString() } as const;
     try {
-      await spool({ delivery, hook: hook.name, event: "push", ...push, received: new Date().toISOString() });
+      if (pushes.push) await spool({ hook: hook.name, ...received, ...pushes.push });
+      if (pushes.preview) await spool({ hook: hook.previews!.hook, ...received, ...pushes.preview });
     } catch (error) {
       const why = error instanceof SpoolFault ? error.message : describe(error);
       return reject(res, 503, `not spooled: ${why}`, ["Retry-After", "30"]);

@@ -13,7 +13,7 @@ async function main(): Promise<void> {
   const { settings, secrets } = receiver;
   const metrics = createMetrics(settings);
   const journal = openJournal((lines) => process.stdout.write(lines), metrics.count);
-  const hooks = settings.hooks.map(({ name }) => name);
+  const hooks = settings.hooks.flatMap(({ name, previews }) => [name, ...(previews ? [previews.hook] : [])]);
   const spool = openSpool(settings.spool, hooks);
   const app = createApp({ settings, secrets, limiter: createLimiter(settings.limits), spool, journal });
   const servers = await listen(receiver, app, journal);

@@ -15,6 +15,8 @@ const hook = v.object({
   branch: text,
   /** Of a hook with a site: the builder's status.json, for the metrics. */
   statusFile: v.exactOptional(absolute),
+  /** `hook`: of their builder, in whose spool pushes to these branches are. */
+  previews: v.exactOptional(v.object({ hook: hookName, branches: v.pipe(v.array(text), v.readonly()) })),
 });
 
 /** FileDescriptorName= of the socket for metrics. Each other socket that systemd passes is for deliveries. */

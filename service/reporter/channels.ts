@@ -20,12 +20,12 @@ export const channelsOf = ({ settings: { hook, site, status, notify, purge }, se
 type Status = NonNullable<Reporter["settings"]["status"]>;
 type Notify = Reporter["settings"]["notify"][number];
 
-function statusChannel({ gitHost, repository, context }: Status, token: string, url: string | undefined): Channel {
+function statusChannel({ gitHost, repository, context }: Status, token: string, site: string | undefined): Channel {
   const at = repositoryOf(repository);
   return {
     host: at.host,
     secret: token,
-    postOf({ commit, state, reason }) {
+    postOf({ commit, state, reason, url = site }) {
       if (commit === null || state === "published" || state === "test") return undefined;
       const request = statusRequest(apis[gitHost], at, { commit, state, reason, context, url }, token);
       return request && { ...request, body: JSON.stringify(request.body) };

@@ -45,7 +45,7 @@ export const build = command({
   takes: ["host", "json", "yes"],
   examples: [["build site", "the newest commit, or after a rollback the commit that it chose"]],
 }).action(async (name: string, options: Options) => {
-  const { hosts, hooks } = await readStack(ofStack(options));
+  const { hosts, hooksAndPreviews: hooks } = await readStack(ofStack(options));
   const { site } = siteNamed(hooks, name);
   const on = targets(hosts, options);
   await confirmHosts(`builds ${name}`, on, options);

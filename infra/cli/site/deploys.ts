@@ -127,7 +127,7 @@ function isNamed(run: Run, word: string): boolean {
 const ofEach = (runs: readonly Run[]) => Map.groupBy(runs, ({ host, hook }) => `${hook} on ${host}`);
 
 async function sitesOf(name: string | undefined, options: Options) {
-  const { hosts, hooks } = await readStack(ofStack(options));
+  const { hosts, hooksAndPreviews: hooks } = await readStack(ofStack(options));
   const chosen = name === undefined ? hooks : [siteNamed(hooks, name)];
   const sites = chosen.flatMap(({ name, site }) => (site === undefined ? [] : [name]));
   return { sites, on: targets(hosts, options) };

@@ -1,7 +1,10 @@
 /** The report of a host for a person: its faults, and everything line by line. Pure. */
+import type { SiteHook } from "../../config/derived.ts";
 import { age, duration, size } from "../format.ts";
 import type { Declared, Host } from "../stack.ts";
 import { type HookReport, isDown, type Report, type Unit } from "./host-report.ts";
+
+type Hook = Declared["hooks"][number] & Pick<SiteHook, "previews">;
 
 export type Seen = { readonly host: Host; readonly report?: Report; readonly fault?: string };
 
@@ -62,7 +65,7 @@ function statusLines({ status }: HookReport, now: string): Line[] {
   return lines;
 }
 
-function hookLines(hook: HookReport, { site }: Declared["hooks"][number], now: string): Line[] {
+function hookLines(hook: HookReport, { site }: Hook, now: string): Line[] {
   const { at, status, reason } = hook.delivery ?? {};
   const latest: Line[] = at === undefined ? [] : [["delivery", `${status}, ${age(at, now)}: ${reason}`]];
   if (site === undefined) return [...latest, ["pending", `${pendingText(hook)}; no site, so nothing builds`]];
@@ -75,13 +78,14 @@ function hookLines(hook: HookReport, { site }: Declared["hooks"][number], now: s
   ];
 }
 
-export function reportText({ host, report, fault }: Seen, hooks: Declared["hooks"]): string[] {
+export function reportText({ host, report, fault }: Seen, hooks: readonly Hook[]): string[] {
   const head = `${host.name} (${host.ssh})`;
   if (report === undefined) return [head, `  ${fault}`, ""];
   const each = report.hooks.flatMap((hook) => {
     const declared = hooks.find(({ name }) => name === hook.name)!;
+    const of = declared.previews?.branches.join(" ") ?? declared.branch;
     const lines = hookLines(hook, declared, report.now).map(([word, text]) => `    ${word.padEnd(10)} ${text}`);
-    return [`  ${hook.name}  ${declared.repository} ${declared.branch}`, ...lines];
+    return [`  ${hook.name}  ${declared.repository} ${of}`, ...lines];
   });
   const applied = report.versions.map((version) => `pushgate ${version}`).join(", ") || "nothing";
   return [

@@ -33,7 +33,7 @@ export const status = command({
 
 /** Sets the exit status to 1 where there is a fault. */
 async function textOf(options: Options): Promise<string> {
-  const { hosts, hooks } = await readStack(ofStack(options));
+  const { hosts, hooksAndPreviews: hooks } = await readStack(ofStack(options));
   const wanted = options.host === undefined ? hosts : targets(hosts, options);
   const seen = await Promise.all(wanted.map((host) => see(host, hooks)));
   const faults = seen.flatMap(faultsOf);

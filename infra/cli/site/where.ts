@@ -120,13 +120,16 @@ export const where = command({
   .argument("<commit>", "at least 7 digits of its id", commitId)
   .option("--page <path>", "the page that is requested from Cloudflare", path, "/")
   .action(async (commit: string, { page, ...options }: Options & { page: string }) => {
-    const { hosts, hooks } = await readStack(ofStack(options));
+    const { hosts, hooksAndPreviews: hooks } = await readStack(ofStack(options));
     const sites = hooks.filter(({ site }) => site);
     const { values, faults } = await ended(targets(hosts, options).map((host) => foundOn(host, sites, commit, page)));
     const all = values.flat();
     const known = new Set(all.filter(({ state }) => !/^(waiting|not delivered)$/.test(state)).map(({ hook }) => hook));
     const found = all.filter(({ hook }) => known.size === 0 || known.has(hook));
-    const served = sites.filter(({ name, site }) => known.has(name) && site?.hostname !== undefined);
+    // The path of a preview begins with its branch.
+    const served = sites.filter(
+      ({ name, site, previews }) => known.has(name) && !previews && site?.hostname !== undefined,
+    );
     const pages = await Promise.all(
       served.map(({ name, site }) =>
         seen(

@@ -6,7 +6,7 @@ import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { sha256 } from "../../apply/manifest.ts";
 import { call } from "../../apply/shell.ts";
-import { isReported, mailOf, type SiteHook, sitesOf } from "../../config/derived.ts";
+import { isReported, mailOf, type SiteHook, sitesOf, withPreviews } from "../../config/derived.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { buildPaths } from "../../config/site-schema.ts";
 import * as kit from "../kit.ts";
@@ -28,11 +28,14 @@ const agentPath = (hook: string) => `${runFolders(hook).agent}/socket` as const;
 const knownHostsPath = (hook: string) => `${paths.builderSettings}/${hook}.known_hosts` as const;
 
 export function builderSettings(hook: SiteHook): BuilderSettings {
-  const { name, repository, branch, site, setsStatus = false } = hook;
+  const { name, repository, branch, site, previews, setsStatus = false } = hook;
   const { content, folder, folders, assets, submodules, reconcileMinutes } = site;
   const { releaseMiB, pagesPercent, seconds, memoryMiB, tasks } = site.limits;
   return {
     ...{ hook: name, repository, branch },
+    ...(previews && {
+      previews: { branches: previews.branches, keep: previews.keep, url: `https://${previews.hostname}/` },
+    }),
     spool: `${spool}/${name}`,
     requests: `${requests}/${name}`,
     rootRequests: `${rootRequests}/${name}`,
@@ -207,7 +210,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       ...values,
       ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator, roots: paths.roots },
       ...{ tmpfiles: paths.builderTmpfiles, siteTarget: units.site("%i"), timer: units.scheduleTimer("%i") },
-      hooks: namesOf(settings.hooks),
+      hooks: namesOf(withPreviews(settings.hooks)),
       built: namesOf(hooks),
       reported: namesOf(hooks.filter(isReported)),
       scheduled: namesOf(hooks.filter(({ site }) => site.schedule !== undefined)),

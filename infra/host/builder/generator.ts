@@ -31,9 +31,13 @@ const assigned = ([name, value]: [string, string]): string =>
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
-function linesOfContent({ name, site }: SiteHook) {
+function linesOfContent({ name, site, previews }: SiteHook) {
   const { content } = site;
-  const command = [unitWord(generator.program({ site })), ...generator.buildArguments(site.hugo.arguments)];
+  const program = unitWord(generator.program({ site }));
+  const command = [
+    ...(previews === undefined ? [] : [`/bin/sh -c '${generator.addressed.replaceAll("$", "$$$$")}' sh`]),
+    ...[program, ...generator.buildArguments(site.hugo.arguments)],
+  ];
   const pages = `${inside.cache}/${pagesName}`;
   const begin = `echo "${beginOfBuild}$$INVOCATION_ID"; ${generator.fillCache(inside.cache)}`;
   if (content === undefined) {
@@ -45,7 +49,7 @@ function linesOfContent({ name, site }: SiteHook) {
         "# The generator then prints which folders it mounts. If that fails, it gives the reason below.",
         "# Before a site's first release the builder removes the list of pages, to compare the build with a new one.",
         "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${command[0]}`,
+        `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${program}`,
       ].join("\n"),
       command,
     };

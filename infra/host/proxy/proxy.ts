@@ -62,10 +62,11 @@ const folder = ([name, path]: readonly [string, string]): string => `\
 
 /** A published site is one more nginx server on the origin port, for static files and nothing else (decision 013). */
 export function websites(settings: Settings, originPort: number, listen6: string): string {
-  const servers = servedSites(settings).map(({ hook, hostname, folders }) =>
+  const servers = servedSites(settings).map(({ hook, hostname, isPreview, folders }) =>
     kit.template(import.meta.url, "website.conf", {
       ...{ originPort, listen6, hostname, accessLog: nginxLogs.site(hook), servedBy: servedByProxy },
       current: `${paths.sites}/${hook}/current`,
+      robots: isPreview ? "        add_header X-Robots-Tag noindex always;" : "",
       folders: folders.map(folder).join("\n"),
     }),
   );

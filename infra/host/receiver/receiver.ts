@@ -11,7 +11,7 @@ import { metricsName, type ReceiverSettings } from "../../../service/receiver/se
 import type { HostFact, HostFile } from "../../apply/layer.ts";
 import { sha256 } from "../../apply/manifest.ts";
 import { call } from "../../apply/shell.ts";
-import { type SourceSet, sourceSets } from "../../config/derived.ts";
+import { previewsName, type SourceSet, sourceSets, withPreviews } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { anywhere, loopback } from "../../networks.ts";
 import { guardConfiguration, mustReject } from "../guard/guard.ts";
@@ -40,6 +40,7 @@ export function receiverSettings({ hooks, limits }: Settings): ReceiverSettings 
   const declared = hooks.map(({ name, gitHost, branch, site }) => ({
     ...{ name, gitHost, branch },
     ...(site && { statusFile: `${paths.sites}/${name}/status.json` }),
+    ...(site?.previews && { previews: { hook: previewsName(name), branches: site.previews.branches } }),
   }));
   return { spool: paths.spool, hooks: declared, limits: ofReceiver };
 }
@@ -106,7 +107,7 @@ export const receiverPrograms = ["receiver"] as const;
 
 export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
   const sets = sourceSets(settings);
-  const hooks = settings.hooks.map(({ name }) => name);
+  const hooks = withPreviews(settings.hooks).map(({ name }) => name);
   const encrypted = credentialFiles(settings);
   const folders: kit.Folder[] = [[paths.spool, "750", `root:${spoolGroup}`], ...hooks.map(folderOf)];
   const accounts = { user: receiverUser, group: spoolGroup, spool: paths.spool, readers: metricsGroup };

@@ -11,7 +11,7 @@ import type { HostFact, HostLayer } from "../../apply/layer.ts";
 import { declaredScript, type Probed, sha256 } from "../../apply/manifest.ts";
 import { reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
-import { hasNotifySecret } from "../../config/derived.ts";
+import { hasNotifySecret, sitesOf } from "../../config/derived.ts";
 import type { Credentials, Settings } from "../../config/settings.ts";
 import { layerOf } from "../kit.ts";
 import { paths, units } from "../paths.ts";
@@ -21,17 +21,18 @@ export const loadCredential = (hook: string, kind?: (typeof credentialKinds)[num
 
 /** Sorted names of all files in the folder of the credentials: the entries of `Credentials` that there must be. */
 export const credentialFiles = (settings: Pick<Settings, "hooks">): string[] =>
-  settings.hooks
-    .flatMap(({ name, repository, site, setsStatus }) => {
+  [
+    ...settings.hooks.map(({ name }) => name),
+    ...sitesOf(settings).flatMap(({ name, repository, site, setsStatus }) => {
       const has = {
-        deployKey: site !== undefined && repositoryOf(repository).ssh,
-        status: site !== undefined && setsStatus === true,
-        notify: site !== undefined && hasNotifySecret(site),
-        purge: site?.purge === true,
+        deployKey: repositoryOf(repository).ssh,
+        status: setsStatus === true,
+        notify: hasNotifySecret(site),
+        purge: site.purge,
       };
-      return [name, ...credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind))];
-    })
-    .sort();
+      return credentialKinds.filter((kind) => has[kind]).map((kind) => credentialOf(name, kind));
+    }),
+  ].sort();
 
 /** A credential as its unit reads it. ssh rejects a key without a final line end, and one with carriage returns. */
 const textOf = (name: string, values: readonly string[]): string =>

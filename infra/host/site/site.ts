@@ -1,6 +1,6 @@
 /** The web root of each site is a link to its current release, and only then do the units run that start builds. */
 import { call, quote, variables } from "../../apply/shell.ts";
-import { sitesOf } from "../../config/derived.ts";
+import { sitesOf, withPreviews } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
 import { accountsOf } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, question, textBeside } from "../kit.ts";
@@ -8,7 +8,7 @@ import { generatorUser, nginxUser, paths, units } from "../paths.ts";
 
 /** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
 export const foldersOfSites = ({ hooks }: Settings) =>
-  hooks.flatMap(({ name, site }, i) => {
+  withPreviews(hooks.map((hook, i) => ({ ...hook, i }))).flatMap(({ name, site, i }) => {
     if (site === undefined) return [];
     const { webRoot, content = "", folders, writers } = site;
     const groups = writers === undefined ? "--clear-groups" : `--groups=${writers}`;

@@ -12,12 +12,13 @@ import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
 import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
 
-/** Builds `files` into an empty `out`. Returns what the unit printed of the folders. Adds to the run's warnings and output. Throws Setback. */
+/** Builds `files` into an empty `out`; `sent`: to the unit. Returns what the unit printed of the folders. Adds to the run's warnings and output. Throws Setback. */
 export async function build(
   settings: BuilderSettings,
   places: Places,
   files: readonly string[],
   run: Pick<Run, "last" | "output">,
+  sent = "",
 ) {
   const { limits } = settings;
   const { warnings } = run.last;
@@ -26,7 +27,7 @@ export async function build(
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
-  const built = await runUnit(settings, places, "generator");
+  const built = await runUnit(settings, places, "generator", sent);
   run.output = built.output;
   warnings.push(...warningsOf(built.output));
   rejectPointers(places.clone, files, built.printed, settings);

@@ -21,15 +21,15 @@ const soon = 10; // milliseconds between two looks for the result, which root wr
 const mostFirst = mostPrinted + 200;
 const firstLine = new RegExp(`^${beginOfBuild}([0-9a-f]{32})\n`);
 
-/** Ends it where it takes too much of the disk. Throws Setback. */
-export async function runUnit(settings: BuilderSettings, places: Places, kind: Kind): Promise<Ended> {
+/** `sent`: on its standard input. Ends it where it takes too much of the disk. Throws Setback. */
+export async function runUnit(settings: BuilderSettings, places: Places, kind: Kind, sent = ""): Promise<Ended> {
   let over: Setback | undefined;
   const unwatch = watchDisk(settings.limits, places, (setback) => {
     over = setback;
     // If the connection fails, this builder exits, and systemd ends the unit with it.
     stop(settings, () => process.exit(1));
   });
-  const ended = await bySocket(settings, kind, () => over !== undefined).finally(unwatch);
+  const ended = await bySocket(settings, kind, sent, () => over !== undefined).finally(unwatch);
   if (over) throw over;
   return ended;
 }
@@ -40,12 +40,12 @@ export const stop = ({ generator }: Pick<BuilderSettings, "generator">, orElse: 
 
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
 
-async function bySocket(settings: BuilderSettings, kind: Kind, isStopped: () => boolean): Promise<Ended> {
+async function bySocket(settings: BuilderSettings, kind: Kind, sent: string, isStopped: () => boolean): Promise<Ended> {
   const { socket, result } = settings[kind];
   const until = Date.now() + (settings.limits.seconds + slack) * 1000;
   let busy = false;
   for (;;) {
-    const { first, output } = await listen(kind, socket, until - Date.now(), busy);
+    const { first, output } = await listen(kind, socket, sent, until - Date.now(), busy);
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined)
       return { ...(await endOf(kind, id!, result, until, isStopped)), ...parted(first, line, output) };
@@ -86,10 +86,11 @@ const neverEnds = (kind: Kind, busy = false): Setback => {
 };
 
 /** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
-async function listen(kind: Kind, socket: string, milliseconds: number, busy: boolean) {
+async function listen(kind: Kind, socket: string, sent: string, milliseconds: number, busy: boolean) {
   let first = "";
   let output = "";
   const connection = connect(socket).setEncoding("utf8");
+  connection.write(sent);
   connection.on("data", (part: string) => {
     if (first.length < mostFirst) first += part.slice(0, mostFirst);
     output = (output + part).slice(-mostOutput);

@@ -4,7 +4,7 @@ import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
 import { pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, counting, remove, type Tree, walk } from "../files.ts";
+import { below, counting, isUnder, remove, type Tree, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
@@ -12,21 +12,29 @@ import { hashOf, linkOrCopy } from "./link-or-copy.ts";
 import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
-type Source = Pick<Manifest, "from" | "commit"> & { readonly warnings: string[] };
+type Source = Pick<Manifest, "from" | "commit" | "previews"> & { readonly warnings: string[] };
 
 type Draft = Readonly<{ places: Places; release: string; folder: string; files: Map<string, ReleaseFile> }>;
 
-/** Makes a release of the generator's output: on the disk, and not yet published. Adds to the warnings. */
-export async function makeRelease({ assets }: Rules, places: Places, source: Source, found: Tree) {
+/**
+ * Makes a release of the generator's output: on the disk, and not yet published. Adds to the warnings. `kept`: folders of the
+ * current release that are carried along whole.
+ */
+export async function makeRelease(
+  { assets }: Rules,
+  places: Places,
+  source: Source,
+  found: Tree,
+  kept: readonly string[] = [],
+) {
   const release = nextId(places, source.commit);
   const folder = places.release(release);
   const draftOf: Draft = { places, release, folder, files: new Map() };
   try {
     mkdirSync(folder);
     addBuilt(draftOf, found);
-    const { changed, many } = carryAssets(draftOf, assets);
-    if (changed.length > 0)
-      source.warnings.push(`assets changed on the disk are not carried along: ${listed(changed)}`);
+    const { changed, many } = carryAlong(draftOf, assets, kept);
+    if (changed.length > 0) source.warnings.push(`files changed on the disk are not carried along: ${listed(changed)}`);
     if (many > 0) source.warnings.push(`${many} assets of former releases are not carried along: they are too many`);
     for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
@@ -68,7 +76,8 @@ function byFolder(paths: readonly string[]): Map<string, string[]> {
 }
 
 /** Returns those that were changed on the disk: they would be carried along for five releases. */
-function carryAssets({ places, release, folder, files }: Draft, assets: readonly string[]) {
+function carryAlong({ places, release, folder, files }: Draft, assets: readonly string[], kept: readonly string[]) {
+  const current = currentRelease(places);
   const extensions = new Set(assets.map((extension) => `.${extension}`));
   const changed: string[] = [];
   const fits = counting();
@@ -76,8 +85,9 @@ function carryAssets({ places, release, folder, files }: Draft, assets: readonly
   let many = 0;
   for (const id of staying(places, release))
     for (const [path, entry] of filesOf(places, id)) {
-      const carried = entry.built === id && extensions.has(extname(path).toLowerCase());
-      if (!carried || files.has(path)) continue;
+      const isAsset = entry.built === id && extensions.has(extname(path).toLowerCase());
+      const isKept = id === current && kept.some((top) => isUnder(path, top));
+      if (!(isAsset || isKept) || files.has(path)) continue;
       const from = join(places.release(id), path);
       if (!fits(path)) many += 1;
       else if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);

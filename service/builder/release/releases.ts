@@ -23,7 +23,11 @@ export type Manifest = {
   readonly from: From;
   readonly warnings?: readonly string[]; // a former version of the builder wrote none
   readonly bytes: number;
+  /** Of a site of previews, by folder. */
+  readonly previews?: Readonly<Record<string, PreviewBuild>>;
 };
+/** The commit of a branch, from which its folder was built. */
+export type PreviewBuild = Pick<Manifest, "commit" | "pages" | "from"> & { readonly branch: string };
 export type Files = ReadonlyMap<string, ReleaseFile>;
 type WithFiles = { readonly files: Files };
 type Built = Pick<Manifest, "release"> & WithFiles;

@@ -47,15 +47,16 @@ export async function buildPending(
     const run = batch.length > 0 ? await runOnce(context, batch) : cannotTake(faults);
     run.last.warnings.push(...warnings);
     const good = isGood(run.last);
-    const once = rollback !== undefined;
+    const isRollback = rollback !== undefined;
+    const once = isRollback || run.isNoted === true;
     const before = failing;
-    if (good) failing = undefined;
+    if (good || run.isNoted) failing = undefined;
     else if (!once) failing = stillFailing(failing, pause);
     const turn = turnOf(before, failing);
-    if (!once || turn) reportResult(context, run, turn);
+    if (!isRollback || turn) reportResult(context, run, turn);
     reportPurge(context, run);
     journal(await record(context, run, failing, batch));
-    if (good || once) removeDone(places, batch);
+    if ((good || once) && !run.more) removeDone(places, batch);
     pruneOld(places, run.stay);
     if (run.stay || !good) await cleanUp(context);
 

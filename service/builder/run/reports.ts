@@ -10,7 +10,10 @@ import { setbackOf } from "./setback.ts";
 import { isGood, type Run } from "./status.ts";
 
 type Given = { readonly settings: Pick<BuilderSettings, "reports">; readonly places: Places };
-type Result = Pick<Report, "reason"> & { readonly commit: string; readonly state: "pending" | "success" | "failure" };
+type Result = Pick<Report, "reason" | "url"> & {
+  readonly commit: string;
+  readonly state: "pending" | "success" | "failure";
+};
 type Turn = "failure" | "success" | undefined;
 
 /** Whether runs began to fail or to succeed: known again to the next builder until status.json is written. */
@@ -23,13 +26,15 @@ const longest = 500; // characters: a git host takes 255 at most
 
 const oneLine = (text: string): string => printable(text.replace(/\s+/g, " ").trim(), longest);
 
+const urlOf = ({ preview }: Run): Pick<Report, "url"> => (preview ? { url: preview.url } : {});
+
 /** A commit is pending once: a build that is tried again leaves its failure in place. */
 export function reportBegin(given: Given, commit: string, run: Run): void {
   attempt(given, run, () => {
     const last = reported(given.places);
     if (last?.commit === commit) return;
     endFormer(given, last);
-    set(given, { commit, state: "pending", reason: "The build runs." });
+    set(given, { commit, state: "pending", reason: "The build runs.", ...urlOf(run) });
   });
 }
 
@@ -46,7 +51,12 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
       const state = good ? "success" : "failure";
       const count = `${warnings.length} warning${warnings.length === 1 ? "" : "s"}`;
       const published = warnings.length === 0 ? "Published." : `Published, with ${count}: ${warnings.join("; ")}`;
-      const next: Result = { commit: built, state, reason: oneLine(result === "published" ? published : reason) };
+      const next: Result = {
+        commit: built,
+        state,
+        reason: oneLine(result === "published" ? published : reason),
+        ...urlOf(run),
+      };
       const isKnown = last?.commit === built && last.state === state && last.reason === next.reason;
       if (!isKnown) set(given, next);
     }

@@ -1,42 +1,26 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-import { tried } from "../../tried.ts";
-import { build, setAside } from "../build/build.ts";
-import { fromOf, movedFrom, pagesListed } from "../build/content.ts";
-import { provideDependencies } from "../build/dependencies.ts";
+import { setAside } from "../build/build.ts";
+import { movedFrom } from "../build/content.ts";
 import { TooMuch } from "../build/disk-watch.ts";
-import { gate } from "../build/gate.ts";
-import { provideHistory } from "../build/history.ts";
 import { makeRoom } from "../build/room.ts";
-import { beginningOf, ifThere, readText, remove, writeWhole } from "../files.ts";
+import { readText, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
 import { crypto } from "../release/link-or-copy.ts";
 import { makeRelease } from "../release/make-release.ts";
-import {
-  currentRelease,
-  deployed,
-  differences,
-  filesOf,
-  isSameBuild,
-  prune,
-  readManifest,
-  releases,
-  staying,
-  switchTo,
-} from "../release/releases.ts";
+import { deployed, differences, filesOf, isSameBuild, readManifest, releases, switchTo } from "../release/releases.ts";
 import { type Plan, plan, planBy } from "../source/decide.ts";
 import {
   admit,
   type BuildContext,
   CloneFault,
   changes,
-  checkOut,
   discardClone,
   fetchHead,
   lastHead,
 } from "../source/repository.ts";
+import { buildCommit, publish } from "./build-commit.ts";
 import { type Marker, named } from "./markers.ts";
-import { reportBegin } from "./reports.ts";
-import { aboutOf, beginRun } from "./runs.ts";
+import { advancePreviews, noteUnbuilt } from "./previews.ts";
 import { failed, listed, rejected, setbackOf } from "./setback.ts";
 import { Run } from "./status.ts";
 
@@ -45,16 +29,21 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
   try {
     const [first] = markers;
     if (first?.kind === "rollback") return run.end(await rollBack(context, first.release ?? ""));
+    await makeRoom(context);
+    setImmediate(crypto);
+    const work = context.settings.previews === undefined ? advance : advancePreviews;
     try {
-      await advance(context, markers, run);
+      await work(context, markers, run);
     } catch (error) {
       if (!(error instanceof CloneFault || error instanceof TooMuch)) throw error;
       await makeAnew(context, error, run);
-      await advance(context, markers, run).finally(() => writeWhole(context.places.madeAnew, run.head ?? ""));
+      await makeRoom(context);
+      await work(context, markers, run).finally(() => writeWhole(context.places.madeAnew, run.head ?? ""));
     }
     return run.end();
   } catch (error) {
     const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
+    noteUnbuilt(context.places, run);
     return run.end({ result, reason: message });
   }
 }
@@ -63,52 +52,21 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   const { settings, places } = context;
   const { last } = run;
   const published = deployed(places);
-  await makeRoom(context);
-  setImmediate(crypto);
   const head = await run.timed("fetch", () => fetchHead(context));
   run.head = head;
   const { commit, reason, unlessSame } = await run.timed("decide", () => decideFrom(context, head, markers));
   last.commit = commit ?? head;
   last.reason = reason;
   if (commit === null) return;
-  reportBegin(context, commit, run);
-  run.about = await aboutOf(context, commit);
-  tried(() => beginRun(places, commit, run)); // its end is a warning of the run
-  run.begins = (step) => context.progress?.({ hook: settings.hook, commit, step });
-
-  const { links, files } = await run.timed("checkout", async () => {
-    const found = await checkOut(context, commit);
-    await provideHistory(context, commit, found.files);
-    return found;
-  });
-  if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
-  await run.timed("dependencies", () => provideDependencies(settings, places, files));
-  if (!published) remove(places.pages); // so that they are listed
-  const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, run));
-  await run.timed("publish", async () => {
-    const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
-    const content = published ? 0 : pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "");
-    const found = gate(places.out, settings, published?.pages ?? null, content, leftOut + advice, version);
-    const source = { commit, from: fromOf(settings, printed), warnings: last.warnings };
+  await buildCommit(context, commit, run, published?.pages, async (source, found) => {
     const made = await makeRelease(settings, places, source, found);
-    try {
-      // The checkout is on the disk with the release.
-      writeWhole(places.checkedOut, `${commit}\n`);
+    await publish(context, run, made, () => {
       const { release = "" } = published ?? {};
-      if (unlessSame && published && isSameBuild(made, { release, files: filesOf(places, release) })) {
-        last.reason = `${reason}: the build is the same as ${release}`;
-        return;
-      }
-      const stay = staying(places, made.release);
-      switchTo(places, made.release);
-      run.stay = stay;
-      last.result = "published";
-      if (heldHead(places) !== head) unholdHead(places);
-    } finally {
-      // Only published releases stay, for a rollback: five others would take their places.
-      const others = releases(places).filter((id) => id !== made.release);
-      if (currentRelease(places) !== made.release) prune(places, others);
-    }
+      if (!unlessSame || !published || !isSameBuild(made, { release, files: filesOf(places, release) })) return true;
+      last.reason = `${reason}: the build is the same as ${release}`;
+      return false;
+    });
+    if (last.result === "published" && heldHead(places) !== head) unholdHead(places);
   });
 }
 

@@ -6,6 +6,9 @@ import { heldHead, type Places } from "../places.ts";
 import { currentRelease, deployed, type Manifest, readManifest, releases } from "../release/releases.ts";
 import type { Failing } from "./pauses.ts";
 
+/** `folder`: of the release, and of its address. */
+export type Preview = Readonly<Record<"branch" | "commit" | "folder" | "url", string>>;
+
 type Step = "fetch" | "decide" | "checkout" | "dependencies" | "build" | "publish";
 
 export type Last = {
@@ -49,6 +52,11 @@ export class Run {
   /** What its build printed. */
   output = "";
   begins: (step: Step) => void = () => {};
+  /** Of previews: which one it builds; `more`: others wait, so the markers stay. */
+  preview: Preview | undefined;
+  more = false;
+  /** That its build failed is noted, so it is not tried again at once. */
+  isNoted: boolean | undefined;
   /** Of a publish: the releases that stay. */
   stay: readonly string[] | undefined;
   readonly #started = uptime();

@@ -2,6 +2,7 @@
 import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isAmong } from "../../branches.ts";
 import { publicDomains } from "../../git-hosts/repository.ts";
 import { tried } from "../../tried.ts";
 import { measure, onDisk } from "../build/disk.ts";
@@ -22,8 +23,9 @@ export type BuildContext = {
   readonly progress?: (entry: { readonly hook: string; readonly commit: string; readonly step: string }) => void;
 };
 
-/** Where the branch was at the last fetch. */
+/** Where the branch was at the last fetch; and the branches that have previews. */
 const head = "refs/pushgate/head";
+const branches = "refs/pushgate/branches";
 
 /** An error of git that a broken clone may have caused. */
 export class CloneFault extends Error {}
@@ -72,15 +74,34 @@ function removeCheckout({ clone }: Places): void {
   remove(join(clone, ".git", "index"));
 }
 
-/** Fetches the branch with its whole history, and returns the commit of its head. Throws Setback, CloneFault. */
+/** Of a pattern without `*` the branch need not exist. Requests for merging, which may be of a fork, are no branches. */
+function refspecsOf({ branch, previews }: BuilderSettings): string[] {
+  if (previews === undefined) return [`+refs/heads/${branch}:${head}`];
+  const patterns = previews.branches.map((pattern) => (pattern.includes("*") ? pattern : `${pattern}*`));
+  return [...patterns.map((pattern) => `+refs/heads/${pattern}:${branches}/${pattern}`), `^refs/heads/${branch}`];
+}
+
+/** The heads of branches that have previews, those with the newest commits first. */
+export async function branchHeads({ git, settings: { previews } }: BuildContext) {
+  const format = "--format=%(objectname) %(refname:lstrip=3)";
+  const { code, stdout, stderr } = await git(["for-each-ref", "--sort=-committerdate", format, branches]);
+  if (code !== 0) throw new CloneFault(`git cannot list the branches: ${lastLine(stderr)}`);
+  const heads = [...stdout.matchAll(/^(?<commit>\S+) (?<branch>.+)$/gm)].map(({ groups }) => groups!);
+  return heads.filter(({ branch = "" }) => isAmong(branch, previews?.branches ?? [])) as {
+    branch: string;
+    commit: string;
+  }[];
+}
+
+/** Fetches the branch with its whole history, and returns the commit of its head; "" for previews, of which it fetches all. Throws Setback, CloneFault. */
 export async function fetchHead(context: BuildContext, format?: string): Promise<string> {
   const { settings, places, git } = context;
   await makeClone(context, format);
   // systemd starts the agent beside the builder. Its socket is there when it has the deploy key.
   const until = Date.now() + 10_000;
   while (settings.agent !== undefined && !existsSync(settings.agent) && Date.now() < until) await sleep(5);
-  const refspec = `+refs/heads/${settings.branch}:${head}`;
-  const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--", settings.repository, refspec]);
+  const what = [settings.repository, ...refspecsOf(settings)];
+  const fetch = await git(["fetch", "--quiet", "--no-tags", "--force", "--prune", "--", ...what]);
   if (fetch.code !== 0) {
     // git fetches only into a clone whose commits have the same kind of ids.
     const [, server] = /^fatal: mismatched algorithms: client \w+; server (sha1|sha256)$/m.exec(fetch.stderr) ?? [];
@@ -90,6 +111,7 @@ export async function fetchHead(context: BuildContext, format?: string): Promise
     }
     throw gitFault(fetch, settings, "fetch");
   }
+  if (settings.previews !== undefined) return "";
   return readFileSync(join(places.clone, ".git", "FETCH_HEAD"), "utf8").split("\t")[0]!;
 }
 

@@ -5,21 +5,25 @@
 import { describe, expect, test } from "vitest";
 import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
 import { metricsGroup } from "../../../infra/host/receiver/receiver.ts";
+import { folderOf } from "../../../service/builder/run/previews.ts";
 import type { Ruleset } from "../../fakes/cloudflare/zone.ts";
+import { pushPayload } from "../../fakes/deliveries.ts";
 import { cloudflareName } from "../../fakes/git-host.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { socketOfSite } from "../attackers.ts";
 import { until } from "../lab/process.ts";
-import { zoneName } from "../world.ts";
+import { type Answer, zoneName } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { type Instant, metricsPage, queried, startPrometheus } from "./prometheus.ts";
 import { front, page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, timersEnd } from "./status.ts";
+import { ofDocs } from "./world.ts";
 
 const rebuild = await deployedRebuild("options");
 const { host } = rebuild;
 const queue = "/var/spool/nullmailer/queue";
 const [hostname, purgeToken] = [`docs.${zoneName}`, "a-token-that-may-only-purge"];
+const previews = { hostname: `preview.${zoneName}`, branches: ["feature/*", "staging"] };
 
 const isActive = async (unit: string) =>
   (await host.inside(`systemctl is-active '${unit}'`, { check: false })).stdout.trim();
@@ -49,7 +53,7 @@ test("up moves a site into a folder of its repository, without the units of a co
       ...[to("team"), { ...to("all"), published: true }],
       { name: "mail", url: "mailto:team@example.org,ops@example.org", format: "email" },
     ],
-    ...{ hostname, purge: true },
+    ...{ hostname, purge: true, previews },
   });
   rebuild.git.resolver.names.set(cloudflareName, rebuild.git.addresses);
   rebuild.git.cloudflare.to = rebuild.world.api.url;
@@ -236,6 +240,71 @@ describe("results", () => {
   });
 });
 
+describe("previews", () => {
+  const { docs } = rebuild.repositories;
+  const own = "docs-previews";
+  const url = `https://${previews.hostname}/`;
+  /** Delivers a push to a branch that begins at main, or its deletion. */
+  const delivered = async (branch: string, after: string) => {
+    const payload = { ...pushPayload(), ref: `refs/heads/${branch}`, after };
+    return (await rebuild.world.deliver({ hook: "docs", ...ofDocs, payload })).status;
+  };
+  const onBranch = (branch: string, files: Files) => {
+    docs.point(docs.head()!, `refs/heads/${branch}`);
+    return docs.push({ "content/posts/own.md": page("Own"), ...files }, { branch });
+  };
+  const pushed = async (branch: string, mark: string) => {
+    const commit = onBranch(branch, { "layouts/index.html": `${mark} {{ .Site.BaseURL }}` });
+    expect(await delivered(branch, commit)).toBe(202);
+    return commit;
+  };
+  const shown = (path: string, fits: (answer: Answer) => boolean) =>
+    until(
+      `${url}${path} is as expected`,
+      async () => {
+        const answer = await rebuild.world.visit(previews.hostname, `/${path}`);
+        return fits(answer) ? answer : undefined;
+      },
+      { timeout: 60_000 },
+    );
+
+  test("a branch is at its own address, where no search engine indexes it, and its commit's status has that; the site stays", async () => {
+    const release = () => host.read(`readlink ${paths.sites}/docs/current`);
+    const before = await release();
+    const commit = await pushed("feature/map", "map-first");
+    const folder = folderOf("feature/map");
+    const { headers, body } = await shown(`${folder}/`, ({ body }) => body.includes("map-first"));
+    expect(body).toContain(`${url}${folder}/`);
+    expect(headers["x-robots-tag"]).toBe("noindex");
+    expect((await rebuild.world.visit(previews.hostname, `/${folder}/posts/own/`)).body).toContain("<h1>Own</h1>");
+    const { results } = rebuild.git.status;
+    const result = await until("its result is set", () =>
+      results.find((one) => one.commit === commit && one.state === "success"),
+    );
+    expect(result.url).toBe(`${url}${folder}/`);
+    const site = await rebuild.world.visit(hostname);
+    expect([site.headers["x-robots-tag"], site.body.includes("map-first")]).toEqual([undefined, false]);
+    expect(await release()).toBe(before);
+    expect(await delivered("other", commit)).toBe(200);
+  });
+
+  test("a branch that fails delays no other, each runs with accounts of its own, and a deleted one is gone", async () => {
+    onBranch("feature/broken", { "layouts/index.html": "{{ nothing }}" });
+    await pushed("staging", "staged");
+    await shown("staging/", ({ body }) => body.includes("staged"));
+    const { stdout } = await rebuild.world.stack.pushgate("deploys", own);
+    expect(stdout).toMatch(/failed [\s\S]*no function nothing/);
+    expect((await rebuild.world.stack.pushgate("status")).stdout).toContain(`${own}  `);
+    const journal = "journalctl --boot -o json --output-fields=_UID -u 'pushgate-generator-docs-previews@*'";
+    const uid = await host.read(`id -u ${generatorUser(own)}`);
+    expect(new Set((await host.read(journal)).match(/"_UID":"\d+"/g))).toEqual(new Set([`"_UID":"${uid}"`]));
+    docs.remove("refs/heads/staging");
+    expect(await delivered("staging", "0".repeat(40))).toBe(202);
+    await shown("staging/", ({ status }) => status === 404);
+    expect((await rebuild.world.visit(previews.hostname, `/${folderOf("feature/map")}/`)).status).toBe(200);
+  });
+});
+
 describe("metrics", () => {
   const curl = `curl -sS --fail --unix-socket ${paths.metrics} http://localhost/metrics`;
   const scrape = () => host.read(curl);
@@ -327,7 +396,7 @@ describe("metrics", () => {
 
 test("up removes the timer of a schedule that is dropped, and without token, site.notify and site.purge the reporter's units, account and files", async () => {
   rebuild.configure("site", { schedule: undefined });
-  rebuild.configure("docs", { notify: undefined, purge: undefined });
+  rebuild.configure("docs", { notify: undefined, purge: undefined, previews: undefined });
   for (const name of ["status", "notify", "purge"])
     await rebuild.world.stack.pulumi("config", "rm", "--stack", "test", "--path", `pushgate:secrets.docs.${name}`);
   await rebuild.up();
@@ -343,6 +412,7 @@ test("up removes the timer of a schedule that is dropped, and without token, sit
     "docs.status",
     "docs.notify",
     "docs.purge",
+    "docs-previews",
   ]
     .map((name) => `-name '*${name}*'`)
     .join(" -o ");

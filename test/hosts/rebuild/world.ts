@@ -95,6 +95,9 @@ const hooksOf = (git: GitServer, { site, docs }: Sites) => [
   },
 ];
 
+/** Who delivers for docs. */
+export const ofDocs = { secret: secrets.docs.current, source: actors.gitlab.v4[0] };
+
 /** What a test does with an existing world and git host, whose stack has these sites. */
 export function rebuildAround(host: Host, world: World, git: GitServer, declared: Sites): Rebuild {
   const repositories = { site: git.repository("example/site"), docs: git.repository("example/docs") };
@@ -103,7 +106,7 @@ export function rebuildAround(host: Host, world: World, git: GitServer, declared
     world.deliver({
       hook,
       payload: { ...pushPayload(), after: commit },
-      ...(hook === "docs" && { secret: secrets.docs.current, source: actors.gitlab.v4[0] }),
+      ...(hook === "docs" && ofDocs),
     });
   const up = async (): Promise<Run> => {
     const run = await world.stack.up();

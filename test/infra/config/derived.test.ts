@@ -37,9 +37,27 @@ describe("hosts and sites", () => {
   test("a hook without a site has none, and a site without a hostname is not served", () => {
     expect(sitesOf(settings).map(({ name }) => name)).toEqual(["site", "plain", "blog"]);
     expect(servedSites(settings)).toEqual([
-      { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site", folders: [] },
-      { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog", folders: [] },
+      { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site", isPreview: false, folders: [] },
+      { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog", isPreview: false, folders: [] },
     ]);
+  });
+
+  test("previews are a site more, which has nothing that is of visitors, writers or reports", () => {
+    const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
+    const of = { content: "/srv/c", writers: "w", schedule: "daily", purge: true, folders: { a: "/srv/a" } };
+    const notify = [{ name: "team", url: "https://x.example.org/", format: "ntfy" as const, published: false }];
+    const [first, second] = sitesOf({ hooks: [{ ...site, site: { ...site.site!, ...of, notify, previews } }] });
+    expect([first!.name, first!.previews, first!.site.content]).toEqual(["site", undefined, "/srv/c"]);
+    const { content: _, writers: __, schedule: ___, ...kept } = first!.site;
+    const { previews: ____, ...own } = kept;
+    expect(second).toEqual({
+      ...first,
+      ...{ name: "site-previews", previews },
+      site: {
+        ...{ ...own, webRoot: "/var/www/site-previews", hostname: "preview.example.org" },
+        ...{ folders: {}, assets: [], notify: [], purge: false },
+      },
+    });
   });
 
   test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left", () => {

@@ -380,6 +380,7 @@ test("each hook has its secrets, newest first, and its other credentials beside 
       notify: [to("https://chat.example.org/b"), to("https://ntfy.example.org/b", { name: "phone", format: "ntfy" })],
       hostname: "www.example.org",
       purge: true,
+      previews: { hostname: "preview.example.org" },
     },
   };
   const given = { site: { ...secrets.site, ...credentials }, docs: secrets.docs };
@@ -391,6 +392,8 @@ test("each hook has its secrets, newest first, and its other credentials beside 
     site: [secrets.site.current, secrets.site.previous],
     "site.deploy-key": [credentials.deployKey],
     "site.status": [credentials.status],
+    "site-previews.deploy-key": [credentials.deployKey],
+    "site-previews.status": [credentials.status],
     "site.notify": [`team:${notifyKey}`, `phone:${x(20)}`],
     "site.purge": [credentials.purge],
     docs: [secrets.docs.current],

@@ -64,6 +64,20 @@ test("a host serves 199 sites, whose names its certificate holds beside its own"
   expect(withSites(200)).toEqual(begins("hooks has 200 sites to serve, and a host's certificate holds 199"));
 });
 
+test("previews need a name for their accounts that is short enough, and that no other hook has", () => {
+  const named = (name: string, ...more: string[]) => {
+    const hooks = [...withSite(previewed(), { ...https, name }), ...more.map((other) => ({ ...https, name: other }))];
+    return faultsOf(hooks, Object.fromEntries([name, ...more].map((each) => [each, secrets.site])));
+  };
+  expect(named("a".repeat(23))).toEqual([]);
+  expect(named("a".repeat(24))).toEqual(
+    begins(`hooks[0].site.previews have accounts named after ${"a".repeat(24)}-previews, which is too long.`),
+  );
+  expect(named("site", "site-previews")).toEqual(
+    begins("hooks[0].site.previews are built as site-previews, which is the name of another hook."),
+  );
+});
+
 test.each([
   { content: undefined, folder: "docs/site" },
   { folder: "docs/", submodules: false, paths: ["docs/layouts/", "shared/"] },
@@ -90,6 +104,7 @@ test.each(["", "Mon ", " Mon", "0 6 * * *", "@daily", "daily;", "%h", "daily\nUn
 );
 
 const served = (folders: unknown) => ({ folders, hostname });
+const previewed = (change: object = {}) => ({ previews: { hostname: "preview.example.org", ...change } });
 /** What follows "hooks[0].site.". */
 test.each<[says: string, object]>([
   ['content is "/var/www/site/content", inside webRoot', { content: "/var/www/site/content" }],
@@ -107,6 +122,16 @@ test.each<[says: string, object]>([
     { folder },
   ]),
   ['hostname is "myexample.org", which is not in', { hostname: "myexample.org" }],
+  ['previews.hostname is "preview.example.net", which is not in', previewed({ hostname: "preview.example.net" })],
+  [`previews.hostname repeats hooks[0].site.hostname, "${hostname}"`, { ...previewed({ hostname }), hostname }],
+  ...["a*b*", "a..b", "-a", "a.lock", "a b"].map((pattern): [string, object] => [
+    `previews.branches[0] is ${JSON.stringify(pattern)}`,
+    previewed({ branches: [pattern] }),
+  ]),
+  [
+    "previews have their link at /var/www/site-previews, which overlaps /var/www/site-previews/c. Use another webRoot",
+    { ...previewed(), content: "/var/www/site-previews/c" },
+  ],
   ["folders is set, and hostname is not, so", { folders: { files: "/srv/files" } }],
   ["folders is a list. Use an object of names", served(["/srv/files"])],
   ...["", ".well-known", "a/b", "a b", "ä"].map((name): [string, object] => [

@@ -228,6 +228,23 @@ describe("settings", () => {
     expect(credentialFiles(rebuilt)).not.toContain("docs.purge");
   });
 
+  test("of previews name their address, which the builder sends to Hugo; they have a reporter and credentials of their own", () => {
+    const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
+    const files = filesOf(changed({ previews }));
+    expect(JSON.parse(endingIn("builder/docs-previews.json", files))).toMatchObject({
+      hook: "docs-previews",
+      previews: { branches: ["*"], keep: 10, url: "https://preview.example.org/" },
+    });
+    expect(JSON.parse(endingIn("builder/docs.json", files))).not.toHaveProperty("previews");
+    const start = values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0];
+    expect(start).toMatch(
+      /^\/bin\/sh -c 'read -r HUGO_BASEURL && export HUGO_BASEURL && exec "\$\$@"' sh \/\S+ --minify /,
+    );
+    expect(credentialFiles(changed({ previews }))).toEqual(
+      [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),
+    );
+  });
+
   test("of a reporter have the address of a site that pushgate serves, and a result of its own for each host", () => {
     const of = (settings: Settings, name = "web1") =>
       JSON.parse(endingIn("reporter/docs.json", builderLayer(settings, { name }).files));

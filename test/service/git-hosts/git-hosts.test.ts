@@ -137,6 +137,34 @@ describe("what GitHub's delivery means", () => {
     expect(missing).toEqual({ ignored: "event missing is not a push" });
   });
 
+  test("is a push to a branch with a preview, or its deletion, beside one to the hook's own branch", () => {
+    const previews = ["feature/*", "staging", "x*x"];
+    const of = (form: typeof gitHosts.github.payload, headers: object, payload: object) =>
+      decide(form, headers as never, bytes(payload), "main", previews);
+    const github = (ref: string, more = {}) =>
+      of(gitHosts.github.payload, { "x-github-event": "push" }, { ref, before: one, after: two, ...more });
+    const preview = (ref: string, after = two) => ({ preview: { ref, before: one, after } });
+    for (const ref of ["feature/a/b", "feature/", "staging", "xx", "xyx"].map((name) => `refs/heads/${name}`))
+      expect(github(ref)).toEqual(preview(ref));
+    expect(github("refs/heads/staging", { deleted: true, after: zeros })).toEqual(preview("refs/heads/staging", zeros));
+    expect(github("refs/heads/main")).toEqual({ push: { ref: "refs/heads/main", before: one, after: two } });
+    for (const ref of ["refs/heads/x", "refs/heads/staging2", "refs/tags/staging", "refs/pull/1/head"])
+      expect(github(ref)).toHaveProperty("ignored");
+    const changes = (...all: object[]) =>
+      of(gitHosts["bitbucket-data-center"].payload, { "x-event-key": "repo:refs_changed" }, { changes: all });
+    const change = (name: string, type = "UPDATE") => ({
+      refId: `refs/heads/${name}`,
+      fromHash: one,
+      toHash: two,
+      type,
+    });
+    expect(changes(change("other"), change("staging"), change("main"))).toEqual({
+      ...{ push: { ref: "refs/heads/main", before: one, after: two } },
+      ...preview("refs/heads/staging"),
+    });
+    expect(changes(change("main", "DELETE"), change("staging"))).toEqual(preview("refs/heads/staging"));
+  });
+
   test("has a commit id of 40 or 64 hexadecimal digits, and null in place of anything else", () => {
     const kept = (id: unknown) => (meant(ofMain({ before: id })) as { push: { before: unknown } }).push.before;
     for (const id of [zeros, "9a".repeat(32), `0${"a".repeat(38)}0`]) expect(kept(id)).toBe(id);

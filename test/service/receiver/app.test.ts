@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { SpoolFault } from "../../../service/receiver/spool.ts";
 import { delivery, pingPayload, pushPayload, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
-import { type Running, receiver } from "./harness.ts";
+import { hooks, type Running, receiver } from "./harness.ts";
 
 let running: Running;
 beforeEach(async () => {
@@ -70,6 +70,15 @@ test("the receiver answers 200 with the reason, and spools nothing, for a delive
     expect([status, JSON.parse(body), running.spooled()]).toEqual([200, { status: "ignored", reason }, []]);
     expect(running.journal.at(-1)?.reason).toBe(`ignored: ${reason}`);
   }
+});
+
+test("a push to a branch that has a preview is in the spool of its builder, and one to both branches in two", async () => {
+  const previews = { hook: "site-previews", branches: ["next"] };
+  await using other = await receiver({ hooks: [{ ...hooks[0]!, previews }] });
+  expect((await other.send(delivery({ payload: pushPayload("next") }))).status).toBe(202);
+  expect(other.spooled().map(([path, { ref }]) => [path.replace(/\/.*/, ""), ref])).toEqual([
+    ["site-previews", "refs/heads/next"],
+  ]);
 });
 
 test.each([

@@ -51,7 +51,7 @@ export async function receiver({ bound, limit, hooks: declared = hooks, ...chang
     settings,
     secrets: bySecrets,
     limiter: createLimiter(settings.limits),
-    spool: openSpool(spool, ["site", "docs"]),
+    spool: openSpool(spool, ["site", "docs", "site-previews"]),
     // Parsed from the written line, so that a test sees what journalctl prints.
     journal: (entry) => journal.push(JSON.parse(line(entry))),
     ...change,

@@ -9,7 +9,7 @@ import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SiteHook } from "../../../../infra/config/derived.ts";
-import { buildArguments, environment, fillCache, look } from "../../../../infra/host/builder/hugo.ts";
+import { addressed, buildArguments, environment, fillCache, look } from "../../../../infra/host/builder/hugo.ts";
 import { beginOfBuild, endOfFolders } from "../../../../service/builder/build/content.ts";
 import { kinds } from "../../../../service/builder/build/dependencies.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
@@ -66,7 +66,11 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
     if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     // Its own process group, in place of the unit's control group.
-    const child = spawn(...inRoot(args), { cwd: source, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const [command, words] = inRoot(args);
+    const before = settings.previews === undefined ? [] : ["sh", "-c", addressed, "sh"];
+    const [first = "", ...others] = [...before, command, ...words];
+    const child = spawn(first, others, { cwd: source, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
+    connection.pipe(child.stdin.on("error", () => {}));
     end = () => {
       try {
         process.kill(-child.pid!, "SIGKILL");

@@ -134,7 +134,7 @@ describe("assets that are carried along", () => {
     rmSync(at(one, "gone.css"));
     await release({});
     expect(served()).toEqual(["b.css", "index.html"]);
-    expect(warnings).toEqual([`assets changed on the disk are not carried along: ${one}/a.css, ${one}/gone.css`]);
+    expect(warnings).toEqual([`files changed on the disk are not carried along: ${one}/a.css, ${one}/gone.css`]);
   });
 
   test("no more assets are carried along than a release may have files", async () => {

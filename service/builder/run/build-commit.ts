@@ -1,0 +1,71 @@
+/** From a commit to a build that may be published, and its publish. */
+import { tried } from "../../tried.ts";
+import { build } from "../build/build.ts";
+import { fromOf, pagesListed } from "../build/content.ts";
+import { provideDependencies } from "../build/dependencies.ts";
+import { gate } from "../build/gate.ts";
+import { provideHistory } from "../build/history.ts";
+import { beginningOf, ifThere, remove, type Tree, writeWhole } from "../files.ts";
+import { currentRelease, type Manifest, prune, releases, staying, switchTo } from "../release/releases.ts";
+import { type BuildContext, checkOut } from "../source/repository.ts";
+import { reportBegin } from "./reports.ts";
+import { aboutOf, beginRun } from "./runs.ts";
+import { listed } from "./setback.ts";
+import type { Run } from "./status.ts";
+
+type Source = Pick<Manifest, "from" | "commit"> & { readonly warnings: string[] };
+
+/** `former`: the pages of what is published. `use` gets what may be published. Throws Setback, CloneFault. */
+export async function buildCommit(
+  context: BuildContext,
+  commit: string,
+  run: Run,
+  former: number | undefined,
+  use: (source: Source, found: Tree) => Promise<void>,
+): Promise<void> {
+  const { settings, places } = context;
+  const { last, preview } = run;
+  reportBegin(context, commit, run);
+  run.about = await aboutOf(context, commit);
+  tried(() => beginRun(places, commit, run)); // its end is a warning of the run
+  run.begins = (step) => context.progress?.({ hook: settings.hook, commit, step });
+
+  const { links, files } = await run.timed("checkout", async () => {
+    const found = await checkOut(context, commit);
+    await provideHistory(context, commit, found.files);
+    return found;
+  });
+  if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
+  await run.timed("dependencies", () => provideDependencies(settings, places, files));
+  if (former === undefined) remove(places.pages); // so that they are listed
+  const sent = preview && `${preview.url}\n`;
+  const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, run, sent));
+  await run.timed("publish", () => {
+    const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
+    const content = former === undefined ? pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "") : 0;
+    const found = gate(places.out, settings, former ?? null, content, leftOut + advice, version);
+    return use({ commit, from: fromOf(settings, printed), warnings: last.warnings }, found);
+  });
+}
+
+/** Publishes a release that was made, unless it `isWanted` no more. */
+export async function publish(
+  { places }: BuildContext,
+  run: Run,
+  made: Manifest,
+  isWanted = () => true,
+): Promise<void> {
+  try {
+    // The checkout is on the disk with the release.
+    writeWhole(places.checkedOut, `${made.commit}\n`);
+    if (!isWanted()) return;
+    const stay = staying(places, made.release);
+    switchTo(places, made.release);
+    run.stay = stay;
+    run.last.result = "published";
+  } finally {
+    // Only published releases stay, for a rollback: five others would take their places.
+    const others = releases(places).filter((id) => id !== made.release);
+    if (currentRelease(places) !== made.release) prune(places, others);
+  }
+}

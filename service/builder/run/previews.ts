@@ -1,0 +1,118 @@
+/**
+ * A site of previews: its release has a folder for each branch. A run builds one branch, and carries the folders of the others
+ * along. A branch whose build failed has a note, so that it delays no other.
+ */
+import { mkdirSync, renameSync } from "node:fs";
+import { printable } from "../../printable.ts";
+import { tried } from "../../tried.ts";
+import { setAside } from "../build/build.ts";
+import { movedFrom } from "../build/content.ts";
+import { pagesOf } from "../build/gate.ts";
+import { readJson, type Tree, writeWhole } from "../files.ts";
+import type { Places } from "../places.ts";
+import { crypto } from "../release/link-or-copy.ts";
+import { makeRelease } from "../release/make-release.ts";
+import { deployed } from "../release/releases.ts";
+import { admit, type BuildContext, branchHeads, fetchHead } from "../source/repository.ts";
+import { buildCommit, publish } from "./build-commit.ts";
+import type { Marker } from "./markers.ts";
+import type { Preview, Run } from "./status.ts";
+
+type Notes = Readonly<Record<string, { readonly commit: string; readonly attempts: number }>>;
+
+/** By the timer; more only by a push or a request. */
+const mostAttempts = 4;
+
+/** Folders whose failed builds were tried again for the present markers. */
+const again = new Set<string>();
+
+const notesOf = ({ unbuilt }: Places): Notes => readJson(unbuilt) ?? {};
+
+export function noteUnbuilt(places: Places, run: Run): void {
+  if (run.preview === undefined) return;
+  const { folder, commit } = run.preview;
+  const former = notesOf(places);
+  const attempts = former[folder]?.commit === commit ? former[folder].attempts + 1 : 1;
+  run.isNoted = tried(() => {
+    writeWhole(places.unbuilt, JSON.stringify({ ...former, [folder]: { commit, attempts } }), 0o600);
+    return true;
+  });
+}
+
+/** Fit for a path and a URL. Two branches never have the same one, whatever their names are. */
+export function folderOf(branch: string): string {
+  const plain = branch
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "");
+  if (plain === branch && plain.length <= 40) return plain;
+  return `${plain.slice(0, 40) || "branch"}_${crypto().createHash("sha256").update(branch).digest("hex").slice(0, 8)}`;
+}
+
+export async function advancePreviews(context: BuildContext, markers: readonly Marker[], run: Run): Promise<void> {
+  const { settings, places } = context;
+  const { keep, url } = settings.previews!;
+  const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
+  const published = deployed(places);
+  const built = published?.previews ?? {};
+  await run.timed("fetch", () => fetchHead(context));
+  const heads = await run.timed("decide", () => branchHeads(context));
+  const wanted = heads.slice(0, keep).map(({ branch, commit }): Preview => {
+    const folder = folderOf(branch);
+    return { branch, commit, folder, url: `${url}${folder}/` };
+  });
+  const notes = notesOf(places);
+  const stale = wanted.filter(({ folder, commit }) => {
+    const [former, note] = [built[folder], notes[folder]];
+    const isSame = former?.commit === commit && !movedFrom({ ...former, release: "" }, settings);
+    if (isSame || note?.commit !== commit) return !isSame;
+    return !again.has(folder) && (has("request") || (has("tick") && note.attempts < mostAttempts));
+  });
+  const [next] = stale;
+  const kept = Object.keys(built).filter(
+    (folder) => folder !== next?.folder && wanted.some((one) => one.folder === folder),
+  );
+  run.preview = next;
+  run.more = stale.length > 1;
+  if (!run.more) again.clear();
+  else if (next && notes[next.folder]) again.add(next.folder);
+
+  const release = async (source: Parameters<typeof makeRelease>[2], found: Tree) => {
+    const made = await makeRelease(settings, places, source, found, kept);
+    await publish(context, run, made);
+  };
+  const ofKept = Object.fromEntries(kept.map((folder) => [folder, built[folder]!]));
+  const { last } = run;
+  if (next) {
+    const { branch, commit, folder } = next;
+    last.commit = commit;
+    last.reason = `the branch ${printable(branch, 100)}, at ${next.url}`;
+    await admit(context, commit);
+    await buildCommit(context, commit, run, built[folder]?.pages, (source, found) => {
+      const own = { branch, commit, pages: pagesOf(found.files), from: source.from };
+      return release({ ...source, previews: { ...ofKept, [folder]: own } }, moved(places, folder, found));
+    });
+  } else if (published && kept.length < Object.keys(built).length) {
+    const gone = Object.entries(built).flatMap(([folder, { branch }]) => (kept.includes(folder) ? [] : [branch]));
+    last.reason = `removed: ${gone.join(", ")}`;
+    const none = { folders: [], files: [], links: [], others: [] };
+    const { commit, from } = published;
+    await run.timed("publish", () => release({ commit, from, warnings: last.warnings, previews: ofKept }, none));
+  } else {
+    const failing = wanted.filter(({ folder, commit }) => notes[folder]?.commit === commit);
+    const except = failing.length > 0 ? `, but for ${failing.map(({ branch }) => branch).join(", ")}` : "";
+    last.reason = `${wanted.length} branches are published as they are${except}`;
+  }
+}
+
+/** The build, in a folder of its own. */
+function moved(places: Places, folder: string, found: Tree): Tree {
+  const { out } = places;
+  const aside = `${out}.one`;
+  setAside(places, aside);
+  renameSync(out, aside);
+  mkdirSync(out);
+  renameSync(aside, `${out}/${folder}`);
+  const below = (paths: readonly string[]) => paths.map((path) => `${folder}/${path}`);
+  return { ...found, folders: [folder, ...below(found.folders)], files: below(found.files) };
+}
