@@ -71,8 +71,8 @@ export async function walk({ host, world, visit }: Rebuild, steps: number, seed:
     const mutations = isWhole ? round.mutations : [pick(round.mutations)];
     if (mutations.some(([layer]) => layer !== "guard" && due.has(layer))) return;
     broken ||= round.breaks === true;
+    said.push(...mutations.map((of) => of.join(": ")));
     for (const [layer, change] of [unguarded, ...mutations]) {
-      said.push(`${layer}: ${change}`);
       due.add(layer);
       // One that needs another one first, or that an earlier step made.
       if ((await host.inside(change, { check: false })).code !== 0) return void (await up());
