@@ -44,11 +44,15 @@ const during = (file: string, work: string) =>
 const version = (name: string, text: string) =>
   `sed -i '/^Package: ${name}$/,/^$/s/^Version: .*/Version: ${text}/' /var/lib/dpkg/status`;
 
-/** In each round: the guard would repair tables and rules within a minute. */
-const unguarded: Mutation = [
+/**
+ * In each round: the guard would repair tables and rules within a minute. One that runs is "activating", and may have systemd
+ * restart nginx after its own end.
+ */
+export const unguarded: Mutation = [
   "guard",
   `systemctl --quiet disable --now ${guardTimer}
-while systemctl is-active --quiet ${guard}; do sleep 0.1; done`,
+while [ "$(systemctl show -p ActiveState --value ${guard})" = activating ] ||
+  systemctl list-jobs --no-legend 'pushgate-*' | grep -q .; do sleep 0.1; done`,
   is(guardTimer, "disabled inactive"),
 ];
 

@@ -5,27 +5,18 @@
  * `up` that finishes. A seed repeats a walk.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { killEngine, locked, unlock } from "../../engine/killed-engine.ts";
 import { random } from "../../fixtures.ts";
 import { applyEnds, breakApplies, everyBreak, loosened, mendApplies } from "../broken-applies.ts";
-import { harmless, rounds } from "../drift.ts";
+import { harmless, rounds, unguarded } from "../drift.ts";
 import { repeatWhile } from "../repeat-while.ts";
 import type { Rebuild } from "./world.ts";
 
-type Mutation = (typeof rounds)[number]["mutations"][number];
 const mostSteps = 60; // of an apply
 
 /** Those with files. */
 const layers = "receiver egress builder routing proxy firewall guard client-ca origin-certificate".split(" ");
-
-/** Before each manual change: the guard would repair tables and rules within a minute. */
-const unguarded: Mutation = [
-  "guard",
-  `systemctl --quiet disable --now ${units.guardTimer}
-while systemctl is-active --quiet ${units.guard}; do sleep 0.1; done`,
-];
 
 export async function walk({ host, world, visit }: Rebuild, steps: number, seed: number) {
   const next = random(seed);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { waiting } from "../../../../service/builder/outbox.ts";
 import { folderOf } from "../../../../service/builder/run/previews.ts";
-import { refsOf } from "../harness.ts";
+import { refsOf, runWithout } from "../harness.ts";
 import { onSites, site } from "../scene.ts";
 
 const url = "https://preview.example.org/";
@@ -111,6 +111,14 @@ test("the git host gets each branch's result with its address", async () => {
     expect(sent.flatMap(({ commit, state, url }) => (commit === commits[i] ? [[state, url]] : []))).toEqual(
       ["pending", end].map((state) => [state, `${url}${name}/`]),
     );
+});
+
+test("the code of a fork is built if git may fetch other refs than branches", async () => {
+  site.repository.point(site.repository.prepare(content), "refs/pull/1/head");
+  site.deliver();
+  const branches = "`+refs/heads/${pattern}:${branches}/${pattern}`";
+  await runWithout(site, [["repository.ts", branches, "`+refs/*:${branches}/*`"]]);
+  expect(folders()).toContain(folderOf("pull/1/head"));
 });
 
 test("names of branches become folders that differ, and have nothing with a meaning in a path or a URL", () => {
