@@ -64,7 +64,7 @@ nft delete rule inet pushgate input handle "$handle"`)),
 };
 
 /** Reloads nginx; returns when no worker of the former configuration accepts connections. */
-export async function reloadProxy(host: Host): Promise<void> {
+async function reloadProxy(host: Host): Promise<void> {
   const children = `cat /proc/$(systemctl show -p MainPID --value ${units.nginx})/task/*/children`;
   const former = await host.read(children);
   await host.inside(`systemctl reload ${units.nginx}`);
@@ -92,10 +92,6 @@ export const anyPeer = proxyEdited("nginx no longer checks that the peer is Clou
 
 export const anyClient = proxyEdited("nginx no longer requires a client address", (conf) =>
   edit(conf, /if \(\$pushgate_has_client = 0\) \{\n.*\n *\}\n/, ""),
-);
-
-export const unbuffered = proxyEdited("nginx passes a body on while it arrives", (conf) =>
-  edit(conf, "proxy_request_buffering on;", "proxy_request_buffering off;"),
 );
 
 /**

@@ -126,6 +126,14 @@ describe("several hosts without a site", () => {
   });
 });
 
+test("the program has the canary sent, to the API's own zone, once the records are there", async () => {
+  const canary = vi.fn();
+  vi.doMock("../../infra/edge/canary.ts", async (original) => ({ ...(await original<object>()), canary }));
+  await evaluate().finally(() => vi.doUnmock("../../infra/edge/canary.ts"));
+  const records = Array(4).fill(expect.objectContaining({ proxied: expect.anything() }));
+  expect(canary.mock.calls).toEqual([[expect.objectContaining(served), expect.stringContaining("127.0.0.1"), records]]);
+});
+
 test("the layers of an absent host leave, and no record and no rule stays at Cloudflare", async () => {
   const declared = await evaluate({ config: stackConfig(hosts({ state: "absent" })) });
   expect(declared.filter(({ type }) => type.startsWith("cloudflare:"))).toEqual([]);

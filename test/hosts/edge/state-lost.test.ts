@@ -1,6 +1,6 @@
 /**
- * The client certificate changes while a git host delivers: by a higher generation, and because the state and its key
- * were lost; and the origin port changes. nginx rejects no delivery because of what `up` does, although Cloudflare presents the former certificate for
+ * The client certificate changes while a git host delivers, because the state and its key were lost; and the origin port
+ * changes. nginx rejects no delivery because of what `up` does, although Cloudflare presents the former certificate for
  * seconds after nginx has the new CA. Without the former CA in nginx it would reject them.
  */
 import { rmSync } from "node:fs";
@@ -40,19 +40,6 @@ const presents = async ({ certificate, private_key }: ClientCertificate): Promis
   const tls = { cert: certificate, key: private_key };
   return (await world.contact(host, actors.edge.v4[1], { ...sent, headers }, tls)).status;
 };
-
-test("nginx rejects no delivery while the generation changes, and rejects the former certificate afterwards", async () => {
-  const former = leaf();
-  expect(await presents(former)).toBe(202);
-  generation(2);
-  const { done: up, seen: answers } = await pushing(slowUp);
-  expect(up.code, up.stdout).toBe(0);
-  expect(answers.length).toBeGreaterThan(20);
-  expect(rejected(answers)).toEqual([]);
-  expect(leaf().id).not.toBe(former.id);
-  expect(await presents(leaf())).toBe(202);
-  expect(await presents(former)).toBe(400);
-});
 
 test("nginx rejects no delivery while adopt and up replace a lost state, and preview is clean", async () => {
   const former = leaf();

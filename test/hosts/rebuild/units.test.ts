@@ -8,7 +8,7 @@ import { contentProgram } from "../../../infra/host/builder/generator.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../../../infra/host/paths.ts";
 import { placesOf as placesIn } from "../../../service/builder/places.ts";
 import { leaveLargest } from "../../service/builder/largest.ts";
-import { internalSecret, startInternal } from "../lab/internal-services.ts";
+import { startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
 import { forgeEnd, requestRollback } from "./attacks.ts";
 import { deployedRebuild } from "./deployed.ts";
@@ -254,24 +254,6 @@ SSH_AUTH_SOCK=${runFolders("docs").agent}/socket ssh-add -l`;
 describe("the egress table", () => {
   const tables = () => host.read("nft list tables");
   const loads = () => host.inside("systemctl restart pushgate-egress.service");
-
-  test("builder and Hugo reach in-house services and metadata only without the table; other accounts always do", async () => {
-    const reach = async (account: string) => {
-      const seen = internal.urls.map(async (url) => {
-        const curl = `runuser -u ${account} -- curl --silent --max-time 10 ${url}`;
-        const { code, stdout } = await host.inside(curl, { check: false });
-        // The table rejects and does not drop: a build would wait for an answer.
-        return code === 28 ? "no answer" : stdout.includes(internalSecret);
-      });
-      return [...new Set(await Promise.all(seen))];
-    };
-    expect(await reach("guest")).toEqual([true]);
-    for (const account of [builderUser("site"), generatorUser("docs")]) expect(await reach(account)).toEqual([false]);
-    await host.inside("nft delete table inet pushgate_egress");
-    expect(await reach(builderUser("site"))).toEqual([true]);
-    await loads();
-    expect(await reach(builderUser("site"))).toEqual([false]);
-  });
 
   test("a build does not start without the table, and starts by itself when the table can be loaded again", async () => {
     await idle(host);

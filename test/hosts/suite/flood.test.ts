@@ -125,9 +125,3 @@ test("500 slow clients, and 500 strangers at the origin port, delay a good deliv
   expect(during.longest - before.median).toBeLessThan(1_000);
   expect(await world.spooled(host)).toHaveLength(spooled + before.count + during.count);
 }, 300_000);
-
-test("without nginx's buffer, slow clients hold the receiver's places, and it rejects a good delivery", async () => {
-  await fault.unbuffered.make(world, host);
-  await attack({ connections: 200, sends: "a slow body" });
-  await until("a 429", async () => (await good()).answer === "429 pushgate-receiver" || undefined, { timeout: 60_000 });
-}, 300_000);

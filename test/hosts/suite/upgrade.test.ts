@@ -1,13 +1,10 @@
 /**
  * The program takes over the host and the state of each released version: `up` rejects no delivery meanwhile, and creates,
- * deletes and replaces nothing (decision 017). A state and a host of a later version are read, with a warning. At last the
- * host is installed anew.
+ * deletes and replaces nothing (decision 017). At last the host is installed anew. What preview reads of a later version is in
+ * test/infra/apply/reconcile.test.ts, and its warning in test/infra/host/preflight.test.ts.
  */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sealed, version } from "../../../infra/apply/version.ts";
-import { paths } from "../../../infra/host/paths.ts";
+import { version } from "../../../infra/apply/version.ts";
 import { secrets } from "../../fixtures.ts";
 import { bootHost } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
@@ -47,33 +44,6 @@ describe.each(releasedVersions())("from %s", (released) => {
     const { hosts, ...more } = JSON.parse(stdout);
     expect(more).toMatchObject({ version, faults: [] });
     for (const applied of hosts[0].versions) expect([released, version]).toContain(applied);
-  });
-
-  test("preview and up read what a later version left, and say so", async () => {
-    const listed = await host.read(`cd ${paths.stamps} && for layer in *; do echo "$layer $(head -n 1 $layer)"; done`);
-    // The secrets' stamp is encrypted in the state.
-    const stamps = listed.split("\n").filter((line) => !line.startsWith("secrets "));
-    const later = stamps.map((line) => {
-      const [layer = "", stamp = ""] = line.split(" ");
-      return [stamp, sealed(layer, stamp.replace(/^[\d.]+/, "99.0.0").slice(0, -4))] as const;
-    });
-    const state = join(world.stack.folder, "state/.pulumi/stacks/pushgate/test.json");
-    writeFileSync(
-      state,
-      later.reduce((text, [from, to]) => text.replaceAll(from, to), readFileSync(state, "utf8")),
-    );
-    await host.inside(later.map(([from, to]) => `sed -i '1s/^${from}$/${to}/' ${paths.stamps}/*`).join("\n"));
-    const { diagnostics } = await clean();
-    const said = diagnostics.map(({ message }) => message).join("\n");
-    expect(said).toContain(
-      `${host.name}: pushgate 99.0.0 applied layers here, and this is ${version}: \`up\` goes back.`,
-    );
-    await host.inside(`chmod 0600 ${paths.nginx}`);
-    const up = await world.stack.up();
-    expect(up.code, up.stdout).toBe(0);
-    expect(up.steps.map(({ op, name }) => `${op} ${name}`)).toEqual([`update ${host.name}-proxy`]);
-    expect(await host.read(`head -n 1 ${paths.stamps}/proxy`)).toMatch(`${version}-`);
-    await clean();
   });
 
   test("up restores a host that was installed anew, with another SSH host key and another key for credentials", async () => {
