@@ -5,7 +5,9 @@
 import type { GitHostName, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
 import { networks } from "../../../infra/networks.ts";
+import { gitHostNames } from "../../../service/git-hosts/index.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
+import { senders } from "../../fakes/senders.ts";
 import { example, serving } from "../../fixtures.ts";
 
 /**
@@ -17,78 +19,55 @@ export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
 export type Row = { readonly name: string; readonly is: Kind; readonly request: EdgeRequest };
 
 const digits = "0123456789abcdef".repeat(4);
-const agents: Record<GitHostName, string> = {
-  bitbucket: "Bitbucket-Webhooks/2.0",
-  "bitbucket-data-center": "Atlassian HttpClient 4.1.0 / Bitbucket-8.19.0",
-  forgejo: "Go-http-client/1.1",
-  gitea: "Go-http-client/1.1",
-  github: "GitHub-Hookshot/abc1234",
-  "github-enterprise": "GitHub-Hookshot/abc1234",
-  gitlab: "GitLab/18.4.0",
-  "gitlab-self-managed": "GitLab/19.1.0",
-  gogs: "GogsServer",
-  "standard-webhooks": "Svix-Webhooks/1.64.1",
+const agent = { "user-agent": "GitHub-Hookshot/abc1234" };
+/** Of the git hosts that publish none, one has ranges, and each other an address. */
+const ranges: Readonly<Partial<Record<GitHostName, readonly string[]>>> = {
+  bitbucket: networks.bitbucketHooks.cidrs,
+  gitea: ["198.51.100.16/28", "2001:db8:7::/64"],
+  github: networks.githubHooks.cidrs,
+  gitlab: networks.gitlabHooks.cidrs,
 };
-const standard = `v1,${"A".repeat(43)}=`;
-/** Hook name, sources, and headers of a signed delivery. Of the self-hosted ones, one has ranges, one an address. */
-const senders: Record<
-  GitHostName,
-  readonly [hook: string, sources: readonly string[], signed: EdgeRequest["headers"]]
-> = {
-  bitbucket: ["bucket", networks.bitbucketHooks.cidrs, { "X-Hub-Signature": `sha256=${digits}` }],
-  forgejo: ["forge", ["203.0.113.200"], { "X-Hub-Signature-256": `sha256=${digits}`, "X-Forgejo-Signature": digits }],
-  gitea: ["tea", ["198.51.100.16/28", "2001:db8:7::/64"], { "X-Hub-Signature-256": `sha256=${digits}` }],
-  github: ["site", networks.githubHooks.cidrs, { "X-Hub-Signature-256": `sha256=${digits}` }],
-  "github-enterprise": ["enterprise", ["203.0.113.205"], { "X-Hub-Signature-256": `sha256=${digits}` }],
-  gitlab: ["lab", networks.gitlabHooks.cidrs, { "X-Gitlab-Token": "a-token-that-is-the-secret-itself-xx" }],
-  "bitbucket-data-center": ["center", ["203.0.113.201"], { "X-Hub-Signature": `sha256=${digits}` }],
-  "gitlab-self-managed": ["labs", ["203.0.113.202"], { "webhook-signature": standard }],
-  gogs: ["gogs", ["203.0.113.203"], { "X-Gogs-Signature": digits }],
-  "standard-webhooks": ["cms", ["203.0.113.204"], { "webhook-signature": `v1a,${"B".repeat(86)}== ${standard}` }],
-};
-const gitHosts = Object.keys(senders) as GitHostName[];
+const hookOf = (gitHost: GitHostName): Hook => ({
+  ...{ ...example.hooks[0]!, gitHost, name: gitHost === "github" ? "site" : gitHost },
+  sources: ranges[gitHost] ?? [`203.0.113.${200 + gitHostNames.indexOf(gitHost)}`],
+});
+const signed = (gitHost: GitHostName) => senders[gitHost].headers(Buffer.from("{}"), senders[gitHost].secret);
 
 const siteName = `blog.${example.zone}`;
 
 /** One host, a hook of every git host; the first one's site is served. */
-export const everyGitHost: Settings = serving(
-  {
-    ...example,
-    hooks: gitHosts.map((gitHost): Hook => {
-      const [name, sources] = senders[gitHost];
-      return { ...example.hooks[0]!, name, gitHost, sources };
-    }),
-  },
-  { hostname: siteName },
-);
+export const everyGitHost: Settings = serving({ ...example, hooks: gitHostNames.map(hookOf) }, { hostname: siteName });
 const hostname = example.hosts[0]!.hostname;
 export const otherHostname = `www.${example.zone}`;
 
 function delivery(gitHost: GitHostName): EdgeRequest {
-  const [hook, sources, signed] = senders[gitHost];
+  const { name, sources } = hookOf(gitHost);
   const [source = ""] = sources[0]!.split("/");
-  const headers = { "user-agent": agents[gitHost], "content-type": "application/json", ...signed };
-  return { source, method: "POST", host: hostname, target: `/webhook/${hook}`, headers };
+  const headers = { ...agent, "content-type": "application/json", ...signed(gitHost) };
+  return { source, method: "POST", host: hostname, target: `/webhook/${name}`, headers };
 }
 
 const github = delivery("github");
 const signature = "x-hub-signature-256";
 const signedBy = (...values: string[]): Partial<EdgeRequest> => ({
-  headers: { "user-agent": agents.github, [signature]: values },
+  headers: { ...agent, [signature]: values },
 });
 const getRequest = { method: "GET", source: "192.0.2.33" };
 const browser = { headers: { "user-agent": "Mozilla/5.0 (X11; Linux x86_64)" } };
+const token = { "x-gitlab-token": "a-token-that-is-the-secret-itself-xx" };
+const twoKinds = { "webhook-signature": `v1a,${"B".repeat(86)}== v1,${"A".repeat(43)}=` };
 const curl = { headers: { "user-agent": "curl/8.11.0" } };
 
 type Variant = readonly [name: string, is: Kind, change: Partial<EdgeRequest>, of?: GitHostName];
 const variants: readonly Variant[] = [
-  ...gitHosts.map((gitHost): Variant => [`${gitHost} delivers`, "delivery", {}, gitHost]),
+  ...gitHostNames.map((gitHost): Variant => [`${gitHost} delivers`, "delivery", {}, gitHost]),
   ["header names as github writes them", "delivery", { headers: { "X-HUB-SIGNATURE-256": `sha256=${digits}` } }],
-  ["gitlab signs", "delivery", { headers: { "webhook-signature": "v1,YWJjZA==" } }, "gitlab"],
-  ...gitHosts.flatMap((gitHost): Variant[] => {
-    const empty = Object.fromEntries(Object.keys(senders[gitHost][2]).map((name) => [name, ""]));
+  ["gitlab's token", "delivery", { headers: token }, "gitlab"],
+  ["signatures of two kinds", "delivery", { headers: twoKinds }, "standard-webhooks"],
+  ...gitHostNames.flatMap((gitHost): Variant[] => {
+    const empty = Object.fromEntries(Object.keys(signed(gitHost)).map((name) => [name, ""]));
     return [
-      [`${gitHost} without a signature`, "nothing", { headers: { "user-agent": agents[gitHost] } }, gitHost],
+      [`${gitHost} without a signature`, "nothing", { headers: agent }, gitHost],
       [`${gitHost} with an empty signature`, "nothing", { headers: empty }, gitHost],
     ];
   }),
@@ -127,7 +106,7 @@ const variants: readonly Variant[] = [
     "bitbucket",
   ],
   ["gitlab's other webhook headers", "nothing", { headers: { "webhook-id": "1", "webhook-timestamp": "1" } }, "gitlab"],
-  ["gitlab's token for github's hook", "nothing", { headers: senders.gitlab[2] }],
+  ["gitlab's token for github's hook", "nothing", { headers: token }],
   ["gitea's own header alone", "nothing", { headers: { "x-gitea-signature": digits } }, "gitea"],
 
   ["from the last address of a range", "delivery", { source: "2001:db8:7:0:ffff:ffff:ffff:ffff" }, "gitea"],
