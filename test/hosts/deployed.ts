@@ -38,7 +38,7 @@ export type Place = { readonly login: string; readonly v4: string; readonly v6: 
 type Kept<More> = { readonly frozen: Frozen; readonly place: Place; readonly zone: ZoneState; readonly more: More };
 
 /** The host name of every copy, and its name in the stack. */
-export const deployedName = "deployed";
+const deployedName = "deployed";
 
 /** How an original is made. `More`: what its maker wants to know of it, as JSON. */
 export type Original<More> = {

@@ -26,12 +26,8 @@ export const actors = {
   },
   /** Name servers in a private range, one for each git host. */
   resolvers: { v4: ["10.53.0.50", "10.53.0.51", "10.53.0.52", "10.53.0.53"], v6: [] },
-  /**
-   * Services that a host reaches and a build must not: an in-house service, and the cloud's metadata service, which has
-   * several addresses. There are two sets, because two test files run at once.
-   */
-  inHouse: { v4: ["10.11.12.13", "10.11.12.14"], v6: [] },
-  metadata: { v4: ["169.254.169.254", "169.254.170.23"], v6: ["fd00:ec2::254", "fd00:ec2::23"] },
+  /** The cloud's metadata, which a host reaches and a build must not. Two, because two test files run at once. */
+  metadata: { v4: ["169.254.169.254", "169.254.170.23"], v6: [] },
   /** Outside the ranges of Cloudflare and of every git host. */
   stranger: { v4: ["198.51.100.66", "192.0.2.66"], v6: ["2001:db8:bad::66"] },
   /** The operator's computer, from which `pulumi up` opens its SSH connections. */

@@ -177,7 +177,7 @@ test("Hugo reads an address that the operator allows; it reads the cloud's metad
   expect(await read(head)).toContain("refs/heads/main");
   expect(await read(`http://${internal.metadata}:443/`)).not.toContain(internalSecret);
   expect(await buildBeforeEgress(rebuild, internal.metadata)).toBeUndefined();
-  expect(internal.requested).toEqual([]);
+  expect(internal.requested()).toBe(0);
   // The builder that cleans up after this run would take the next push, too.
   await idle(host, "docs");
   await bundled("builder", join(host.root, paths.builder), anywhere);
