@@ -29,7 +29,6 @@ describe("status", () => {
     const { deployed, last } = status();
     const warned = { deployed: { ...deployed!, warnings: ["R", "both"] }, last: { ...last, warnings: ["both", "L"] } };
     hosts.add("web1", { statusJson: status(warned) });
-    hosts.write("web1", "prints", "Welcome of a login shell\n");
     hosts.add("web2", { units: { "pushgate-build@site.service": "loaded inactive dead success static" } });
     hosts.write("web2", "var/spool/pushgate/site/1.json", "{}");
     const [hook, reason] = ["site", "ignored: event System Hook is not a push.\u001b"];

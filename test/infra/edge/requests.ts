@@ -81,14 +81,9 @@ const variants: readonly Variant[] = [
 
   ...["GET", "PUT", "post"].map((method): Variant => [`by ${method}`, "nothing", { method }]),
   ["a slash at the end", "nothing", { target: "/webhook/site/" }],
-  ["capitals in the path", "nothing", { target: "/webhook/Site" }],
   ["an encoded slash", "nothing", { target: "/webhook%2Fsite" }],
-  ["twice encoded", "nothing", { target: "/webhook/%2573ite" }],
-  ["a null byte behind the path", "nothing", { target: "/webhook/site%00" }],
-  ["a path parameter", "nothing", { target: "/webhook/site;x=1" }],
   ["a path that leaves the folder", "nothing", { target: "/webhook/../site" }],
   ["a query", "nothing", { target: "/webhook/site?x=1" }],
-  ["the hook's path as a query", "nothing", { target: "/?/webhook/site" }],
   ["plain http", "nothing", { ssl: false }],
 
   ["the prefix alone, as a git host without a secret sends it", "nothing", signedBy("sha256=")],
