@@ -137,25 +137,6 @@ describe("results", () => {
     expect((await rebuild.world.stack.pushgate("deploys")).stdout).toMatch(/^site on [\s\S]*^docs on /m);
   });
 
-  test("npx pushgate notify --test has the reporter itself send a test, and prints each recipient's answer", async () => {
-    const { notifications, faults } = rebuild.git.status;
-    const pushgate = () => rebuild.world.stack.pushgate("notify", "docs", "--test");
-    const known = notifications.length;
-    const { code, stdout, stderr } = await pushgate();
-    expect([code, stdout, stderr]).toEqual([
-      0,
-      `${["team", "all"].map((to) => `deployed: ${to} at git.example.net: took it: 204\n`).join("")}deployed: mail at sendmail: took it: sent\n`,
-      "",
-    ]);
-    expect(notifications.slice(known).map(({ state }) => state)).toEqual(["test", "test"]);
-    Object.assign(faults, { status: 404, text: "no such hook" });
-    expect(await pushgate()).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining("deployed: all at git.example.net: failed: 404 no such hook\n") },
-    });
-    for (const key of ["status", "text"] as const) delete faults[key];
-    expect(await host.read("ls /run/pushgate-notify* 2>/dev/null || :")).toBe("");
-  });
-
   test("mail is in the queue of the host's sendmail after each turn, and with NoNewPrivileges=yes is not", async () => {
     const [head = "", message = ""] = (await host.read(`cat $(ls -tr ${queue}/* | head -n 1)`)).split(/\n\n([\s\S]*)/);
     expect(head).toMatch(/\nteam@example\.org\nops@example\.org$/);
