@@ -37,18 +37,6 @@ async function traced(id: string, answer?: Answer) {
   return { code, ...found[0]!, names: found[0]!.outcomes.map(({ name }) => name) };
 }
 
-test("an accepted delivery and an ignored one, by the id alone", async () => {
-  for (const [ref, name] of [
-    ["refs/heads/main", "accepted"],
-    ["refs/heads/next", "ignored"],
-  ]) {
-    const id = randomUUID();
-    const payload = { ref, before: "0".repeat(40), after: "1".repeat(40) };
-    await world.deliver({ payload, headers: { "x-github-delivery": id } });
-    expect(await traced(id)).toMatchObject({ code: 0, certainty: "certain", names: [name] });
-  }
-});
-
 test("the host's own ping reaches its receiver, of a self-hosted git host's ranges, too, and no stopped socket", async () => {
   const ping = (hook: string) => world.stack.pushgate("trace", "--ping", "--hook", hook);
   for (const hook of ["site", "docs"])
