@@ -52,7 +52,10 @@ export const build = command({
   // A running build ends first, and the repository is fetched.
   const seconds = 2 * site.limits.seconds + 120;
   const results = on.map((host) => request(host, name, { file: "build", seconds, verb: "start" }));
-  await withSteps(on, name, () => ended(results));
-  if (!options.json) showRuns((await ended(on.map((host) => lastRun(host, name)))).values.flat(), options);
+  const runs = await withSteps(on, name, async (rest) => {
+    await ended(results);
+    return options.json ? [] : rest((await ended(on.map((host) => lastRun(host, name)))).values.flat());
+  });
+  if (!options.json) showRuns(runs, options);
   await show(results, "published", options);
 });

@@ -104,7 +104,10 @@ function linesOf(run: Run, now: string): string[] {
   const lines = [from.filter(Boolean).join(" "), triggersOf(run), reason, [...made, ...steps].join(", ")].filter(
     Boolean,
   );
-  const more = output === undefined ? [] : [...warnings.map((text) => `warning: ${text}`), ...output.split("\n")];
+  const more =
+    output === undefined
+      ? []
+      : [...warnings.map((text) => `warning: ${text}`), ...(output === "" ? [] : output.split("\n"))];
   return [
     `${String(number).padStart(4)}  ${result} ${age(at, now)}${took}${tries}`,
     ...[...lines, ...more].map((line) => `      ${line}`.trimEnd()),
@@ -147,7 +150,7 @@ async function follow(name: string | undefined, options: Options): Promise<void>
       line.show(step);
       if (!step.isEnd) continue;
       const runs = await lastRun(host, step.hook);
-      if (runs[0]?.at === step.at) show(runs, options); // else a comparison that found nothing
+      if (runs[0]?.at === step.at) show(options.json ? runs : line.rest(runs), options); // else a comparison that found nothing
     }
   };
   await all(on.map(followed));

@@ -9,6 +9,7 @@ import type { Run } from "../run/status.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { statsName } from "./content.ts";
 import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
+import { live } from "./live.ts";
 import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
 
@@ -17,7 +18,7 @@ export async function build(
   settings: BuilderSettings,
   places: Places,
   files: readonly string[],
-  run: Pick<Run, "last" | "output">,
+  run: Pick<Run, "last" | "output" | "shows">,
   sent = "",
 ) {
   const { limits } = settings;
@@ -27,7 +28,8 @@ export async function build(
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
-  const built = await runUnit(settings, places, "generator", sent);
+  const shown = live(run.shows);
+  const built = await runUnit(settings, places, "generator", sent, shown.add).finally(shown.end);
   run.output = built.output;
   warnings.push(...warningsOf(built.output));
   rejectPointers(places.clone, files, built.printed, settings);

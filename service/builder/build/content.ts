@@ -17,6 +17,8 @@ export const statsName = "hugo_stats.json";
 
 /** Characters of what Hugo's unit prints: more than a real site needs. */
 export const mostPrinted = 64 << 10;
+/** The first line, the folders and the line after them. */
+export const mostFirst = mostPrinted + 200;
 
 const never = "0001-01-01T00:00:00Z"; // of a page that does not expire
 

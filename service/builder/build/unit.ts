@@ -7,7 +7,7 @@ import { ifThere } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, type Setback } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
-import { beginOfBuild, endOfFolders, mostPrinted } from "./content.ts";
+import { beginOfBuild, endOfFolders, mostFirst } from "./content.ts";
 import { watchDisk } from "./disk-watch.ts";
 
 type Kind = "generator" | "fetcher";
@@ -17,19 +17,28 @@ const mostOutput = 128 << 10; // characters of the output that are kept: a perso
 const slack = 60; // seconds beyond the unit's own in which it starts and ends
 const again = 250; // milliseconds between two tries while a former build holds the socket's only connection
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
-/** The first line, the folders and the line after them. */
-const mostFirst = mostPrinted + 200;
 const firstLine = new RegExp(`^${beginOfBuild}([0-9a-f]{32})\n`);
 
-/** `sent`: on its standard input. Ends it where it takes too much of the disk. Throws Setback. */
-export async function runUnit(settings: BuilderSettings, places: Places, kind: Kind, sent = ""): Promise<Ended> {
+type Shows = (part: string) => void;
+
+/**
+ * `sent`: on its standard input. `shows` gets what it prints as it comes. Ends it where it takes too much of the disk. Throws
+ * Setback.
+ */
+export async function runUnit(
+  settings: BuilderSettings,
+  places: Places,
+  kind: Kind,
+  sent = "",
+  shows: Shows = () => {},
+): Promise<Ended> {
   let over: Setback | undefined;
   const unwatch = watchDisk(settings.limits, places, (setback) => {
     over = setback;
     // If the connection fails, this builder exits, and systemd ends the unit with it.
     stop(settings, () => process.exit(1));
   });
-  const ended = await bySocket(settings, kind, sent, () => over !== undefined).finally(unwatch);
+  const ended = await bySocket(settings, kind, { sent, shows }, () => over !== undefined).finally(unwatch);
   if (over) throw over;
   return ended;
 }
@@ -40,12 +49,14 @@ export const stop = ({ generator }: Pick<BuilderSettings, "generator">, orElse: 
 
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
 
-async function bySocket(settings: BuilderSettings, kind: Kind, sent: string, isStopped: () => boolean): Promise<Ended> {
+type Talk = { readonly sent: string; readonly shows: Shows };
+
+async function bySocket(settings: BuilderSettings, kind: Kind, talk: Talk, isStopped: () => boolean): Promise<Ended> {
   const { socket, result } = settings[kind];
   const until = Date.now() + (settings.limits.seconds + slack) * 1000;
   let busy = false;
   for (;;) {
-    const { first, output } = await listen(kind, socket, sent, until - Date.now(), busy);
+    const { first, output } = await listen(kind, socket, talk, until - Date.now(), busy);
     const [line, id] = firstLine.exec(first) ?? [];
     if (line !== undefined)
       return { ...(await endOf(kind, id!, result, until, isStopped)), ...parted(first, line, output) };
@@ -63,7 +74,7 @@ async function bySocket(settings: BuilderSettings, kind: Kind, sent: string, isS
 function parted(first: string, line: string, output: string): Pick<Ended, "output" | "printed"> {
   const end = `${endOfFolders}\n`;
   const at = first.indexOf(end);
-  if (at < 0) return { output, printed: "" };
+  if (at < 0) return { output: output.replace(firstLine, ""), printed: "" };
   return { printed: first.slice(line.length, at), output: output.slice(output.indexOf(end) + end.length) };
 }
 
@@ -86,7 +97,7 @@ const neverEnds = (kind: Kind, busy = false): Setback => {
 };
 
 /** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
-async function listen(kind: Kind, socket: string, sent: string, milliseconds: number, busy: boolean) {
+async function listen(kind: Kind, socket: string, { sent, shows }: Talk, milliseconds: number, busy: boolean) {
   let first = "";
   let output = "";
   const connection = connect(socket).setEncoding("utf8");
@@ -94,6 +105,7 @@ async function listen(kind: Kind, socket: string, sent: string, milliseconds: nu
   connection.on("data", (part: string) => {
     if (first.length < mostFirst) first += part.slice(0, mostFirst);
     output = (output + part).slice(-mostOutput);
+    shows(part);
   });
   try {
     await once(connection, "close", { signal: AbortSignal.timeout(Math.max(1, Math.ceil(milliseconds))) });

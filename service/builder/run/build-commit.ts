@@ -28,7 +28,9 @@ export async function buildCommit(
   reportBegin(context, commit, run);
   run.about = await aboutOf(context, commit);
   tried(() => beginRun(places, commit, run)); // its end is a warning of the run
-  run.begins = (step) => context.progress?.({ hook: settings.hook, commit, step });
+  const about = { hook: settings.hook, commit };
+  run.begins = (step) => context.progress?.({ ...about, step });
+  run.shows = (output) => context.progress?.({ ...about, output });
 
   const { links, files } = await run.timed("checkout", async () => {
     const found = await checkOut(context, commit);

@@ -52,6 +52,8 @@ export class Run {
   /** What its build printed. */
   output = "";
   begins: (step: Step) => void = () => {};
+  /** Gets what its build prints, while it runs. */
+  shows: (output: string) => void = () => {};
   /** Of previews: which one it builds; `more`: others wait, so the markers stay. */
   preview: Preview | undefined;
   more = false;

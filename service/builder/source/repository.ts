@@ -19,8 +19,8 @@ export type BuildContext = {
   readonly settings: BuilderSettings;
   readonly places: Places;
   readonly git: Git;
-  /** Gets each step of a build when it begins. */
-  readonly progress?: (entry: { readonly hook: string; readonly commit: string; readonly step: string }) => void;
+  /** Gets each `step` of a build when it begins, and what its unit prints as `output`. */
+  readonly progress?: (entry: Readonly<Partial<Record<"hook" | "commit" | "step" | "output", string>>>) => void;
 };
 
 /** Where the branch was at the last fetch; and the branches that have previews. */

@@ -218,27 +218,35 @@ test("a build's steps are printed while it runs, as text, and whether or not the
     _SYSTEMD_UNIT: "pushgate-build@site.service",
   });
   const step = { hook: "site", commit, step: "build\x1b[2J" };
-  const lines = [step, { ...step, hook: "other" }, { hook: "site" }, { hook: "site", ...published }].map(entry);
+  const printed = { hook: "site", commit, output: "Start building\nWARN \x1b[2J\n" };
+  const of = [step, { ...step, hook: "other" }, printed, { hook: "site" }, { hook: "site", ...published }];
+  const lines = of.map(entry);
   const journal = ["pushgate: begin", ...lines.map((line) => `j ${JSON.stringify(line)}`), "j broken"].join("\n");
   hosts.write("web1", "journal", `${journal}\n`);
   hosts.program(`${hosts.folder}/bin/ssh`, `#!/bin/sh\ncat ${hosts.at("web1", "journal")} && exec sleep 60\n`);
   vi.stubEnv("PATH", `${hosts.folder}/bin:${process.env.PATH}`);
   const host = { ...hostOf("web1"), sudo: false };
   const found: Step[] = [];
-  for await (const step of stepsOn(host, ["site"])) if (found.push(step) === 2) break;
-  const of = { host: "web1", hook: "site" };
+  for await (const step of stepsOn(host, ["site"])) if (found.push(step) === 3) break;
+  const none = { host: "web1", hook: "site", step: "", at: "", output: "", isEnd: false };
   expect(found).toEqual([
-    { ...of, step: "build?[2J", at: "", isEnd: false },
-    { ...of, step: "published", at: published.at, isEnd: true },
+    { ...none, step: "build?[2J" },
+    { ...none, output: "Start building\nWARN ?[2J\n" },
+    { ...none, step: "published", at: published.at, isEnd: true },
   ]);
 
-  const printed = vi.spyOn(console, "error").mockImplementation(() => {});
+  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   const exit = vi.spyOn(process, "exit").mockReturnValue(undefined as never);
   await withSteps([host], "site", async () => process.listeners("SIGINT").at(-1)!("SIGINT"));
   const left = "The hosts go on with it: npx pushgate deploys --follow shows how.";
-  expect([exit.mock.calls, printed.mock.calls.at(-1)]).toEqual([[[130]], [left]]);
-  printed.mockClear();
-  await withSteps([host], "site", () => expect.poll(() => printed.mock.calls).toEqual([["site on web1: build?[2J"]]));
+  expect([exit.mock.calls, errors.mock.calls.at(-1)]).toEqual([[[130]], [left]]);
+  errors.mockClear();
+  const texts = ["site on web1: build?[2J", "site on web1 | Start building", "site on web1 | WARN ?[2J"];
+  await withSteps([host], "site", async (rest) => {
+    await expect.poll(() => errors.mock.calls).toEqual(texts.map((text) => [text]));
+    const run = { host: "web1", hook: "site", output: "Start building\nWARN ?[2J" };
+    expect(rest([run, { ...run, hook: "other" }]).map(({ output }) => output)).toEqual(["", run.output]);
+  });
   const drawn = vi.spyOn(process.stderr, "write").mockReturnValue(true);
   asTerminal("stderr", true);
   const seen = () => drawn.mock.calls.map(([text]) => String(text).replace(/\d+ m?s/, "1 s"));

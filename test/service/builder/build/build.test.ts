@@ -1,7 +1,7 @@
 /** How the builder learns of a build's end over the generator's socket, and what the real Hugo may do behind it. */
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -121,10 +121,12 @@ describe("the generator's socket", () => {
     });
 
   const limits = { releaseBytes: 1 << 30, pagesPercent: 50, seconds: 30, memoryMiB: 1024 };
+  const shown: string[] = [];
   const built = (limit: Partial<typeof limits> = {}, files: string[] = [], warnings: string[] = []) =>
     build({ generator, limits: { ...limits, ...limit } } as BuilderSettings, places, files, {
       last: { warnings } as Run["last"],
       output: "",
+      shows: (output) => shown.push(output),
     });
   /** Seconds of a build with which the builder waits for one second: the unit has 60 s more to start and to end. */
   const seconds = -59;
@@ -153,6 +155,25 @@ describe("the generator's socket", () => {
     await unit(failure, () => begin + output);
     await expect(built()).rejects.toThrow(expect.objectContaining({ result: "failed" }));
     await expect(built()).rejects.toThrow(reason);
+  });
+
+  test("what a build prints is shown while it runs, as text without the unit's own lines, in bounded parts", async () => {
+    shown.length = 0;
+    let unit: Socket;
+    await listen(generator.socket, (connection) => {
+      unit = connection;
+      writeFileSync(generator.result, good);
+      unit.write(`${first}{ "dir": "/source" }\npushgate-generator begins\nStart building\nhalf a`);
+    });
+    const ended = built();
+    await expect.poll(() => shown).toEqual(["Start building\n"]);
+    unit!.write(Buffer.concat([Buffer.from(" line \x1b[2J"), Buffer.from([0xff, 0x0a])]));
+    await expect.poll(() => shown.slice(1)).toEqual(["half a line ?[2J\ufffd\n"]);
+    unit!.end(`${"x".repeat(1 << 20)}\nmore\n`);
+    await ended;
+    expect([shown.length, Math.max(...shown.map(({ length }) => length)), shown.join("").length]).toEqual([
+      ...[11, 8_000, 64 << 10],
+    ]);
   });
 
   test("a build begins with the repository's hugo_stats.json, else with that of the last build", async () => {
