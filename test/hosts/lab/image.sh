@@ -17,9 +17,11 @@ say "package repository"
 # A booted host reaches no mirror: the packages that it may install are in its own file system.
 mkdir -p "$bare/opt/packages/partial"
 chroot "$bare" apt-get -qq update
-# shellcheck disable=SC2086 # a list of words
-chroot "$bare" apt-get -qq -y --no-install-recommends --download-only \
-  -o Dir::Cache::archives=/opt/packages -o APT::Sandbox::User=root install $OFFERED >/dev/null
+# Each by itself: packages that send mail exclude each other.
+for package in $OFFERED; do
+  chroot "$bare" apt-get -qq -y --no-install-recommends --download-only \
+    -o Dir::Cache::archives=/opt/packages -o APT::Sandbox::User=root install "$package" >/dev/null
+done
 rm -rf "$bare/opt/packages/partial" "$bare/opt/packages/lock"
 (
   cd "$bare/opt/packages"

@@ -30,7 +30,7 @@ export type Variant = "bare" | "packages";
 const base = "ca-certificates dbus iproute2 libpam-systemd openssh-server procps sudo systemd systemd-sysv".split(" ");
 const installed = ["ca-certificates", "curl", "git", "git-lfs", "hugo", "nftables", "nginx", "nodejs", "openssl"];
 /** Packages that `apt-get install` finds on a host; their dependencies are there too. */
-const offered = [...installed, "nullmailer", "prometheus", "rsync"];
+const offered = [...installed, "exim4-daemon-light", "nullmailer", "postfix", "prometheus", "rsync"];
 
 const script = new URL("image.sh", import.meta.url).pathname;
 export const cache = () => join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pushgate", "host");

@@ -17,7 +17,7 @@ import { deployedRebuild } from "./deployed.ts";
 import { type Instant, metricsPage, queried, startPrometheus } from "./prometheus.ts";
 import { front, page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, timersEnd } from "./status.ts";
-import { ofDocs } from "./world.ts";
+import { ofDocs, withDropIn } from "./world.ts";
 
 const rebuild = await deployedRebuild("options");
 const { host } = rebuild;
@@ -155,6 +155,57 @@ describe("results", () => {
     expect(await host.read(`journalctl -u '${units.mail("docs", "*")}'`)).toMatch(/nullmailer|status=1|exit-code/);
     await host.inside(`rm -r ${dropIn} && systemctl daemon-reload`);
     expect(await tested()).toBe("");
+  });
+
+  const install = (name: string, more: string) =>
+    host.inside(`DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install ${name} && ${more}`);
+
+  // Each package removes the one before. No mail leaves, as exim's smarthost is not there and Postfix defers all.
+  test.each([
+    {
+      name: "exim4-daemon-light",
+      prepare: `sed -i "s/^\\(dc_eximconfig_configtype\\)=.*/\\1='smarthost'/; s/^\\(dc_smarthost\\)=.*/\\1='127.0.0.1::2525'/" /etc/exim4/update-exim4.conf.conf && update-exim4.conf`,
+      read: "cat /var/spool/exim4/input/*-H /var/spool/exim4/input/*-D && grep '== team@example.org' /var/log/exim4/mainlog",
+      sender: /^<pushgate-report-docs@deployed>$/m,
+      recipients: /^team@example\.org\nops@example\.org$/m,
+    },
+    {
+      name: "postfix",
+      prepare: "postconf -e defer_transports=smtp && systemctl restart postfix",
+      read: 'postqueue -j | sed -n \'s/.*"queue_id": "\\([^"]*\\)".*/\\1/p\' | xargs -n 1 postcat -q',
+      sender: /^sender: pushgate-report-docs@deployed$/m,
+      recipients: /^recipient: team@example\.org$[\s\S]*^recipient: ops@example\.org$/m,
+    },
+  ])("mail is in the queue of $name, with envelope, headers and text", async ({ name, prepare, read, ...envelope }) => {
+    await install(name, prepare);
+    expect((await rebuild.world.stack.pushgate("notify", "docs", "--test")).stdout).toContain(
+      "deployed: mail at sendmail: took it: sent\n",
+    );
+    // exim tries to send the mail after the unit's end; Postfix's own daemon takes it.
+    const queued = () => host.inside(read, { check: false });
+    const mail = await until("the queue has the mail", async () => {
+      const { code, stdout } = await queued();
+      return code === 0 && stdout !== "" ? stdout : undefined;
+    });
+    for (const pattern of Object.values(envelope)) expect(mail).toMatch(pattern);
+    expect(mail).toMatch(/To: team@example\.org,\s+ops@example\.org\n[\s\S]*Subject: =\?utf-8\?B\?/);
+    expect(mail).toMatch(/From: pushgate reporter of docs <pushgate-report-docs@deployed>\n/);
+    const text = Buffer.from("docs: a test of site.notify\r\nnpx pushgate notify").toString("base64").slice(0, 60);
+    expect(mail).toContain(text);
+  });
+
+  test("where Postfix has no queue its postdrop ends with the unit, and without timeout stays", async () => {
+    const folder = "/var/spool/postfix/maildrop";
+    const tried = async () => {
+      const { stderr } = await rebuild.world.stack.pushgate("notify", "docs", "--test");
+      expect(stderr).toContain("deployed: mail at sendmail: failed: sendmail did not take it");
+      return host.read("pgrep --count postdrop || :");
+    };
+    await host.inside(`mv ${folder} ${folder}.aside`);
+    expect(await tried()).toBe("0");
+    const without = "ExecStart=\nExecStart=/usr/sbin/sendmail -i team@example.org\nExecStart=/bin/echo sent";
+    expect(await withDropIn(host, units.mail("docs"), without, tried)).toBe("1");
+    await host.inside(`pkill postdrop; mv ${folder}.aside ${folder}`);
   });
 
   test("while the API hangs a push is published, and no account but the reporter's reads the token", async () => {

@@ -107,7 +107,7 @@ describe("units", () => {
   test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
     const unit = text(units.mail("docs"));
     expect(values(unit, "ExecStart")).toEqual([
-      "/usr/sbin/sendmail -i team@example.org ops@example.org",
+      "/usr/bin/timeout 8 /usr/sbin/sendmail -i team@example.org ops@example.org",
       "/bin/echo sent",
     ]);
     // systemd.exec(5), NoNewPrivileges=
