@@ -11,7 +11,7 @@ import { declareClassPlugin, PluginKind } from "@stryker-mutator/api/plugin";
 const size = Number(process.env.PUSHGATE_SAMPLE);
 
 function order({ fileName, location: { start }, mutatorName, replacement }: Mutant): string {
-  const file = fileName.replace(/.*\.stryker-tmp\/[^/]*\//, "");
+  const file = fileName.replace(/^.*\/(?=(infra|service)\/)/, "");
   const mutant = JSON.stringify([file, start.line, start.column, mutatorName, replacement]);
   return createHash("sha256").update(mutant).digest("hex");
 }
