@@ -10,7 +10,7 @@ import type { SettingsError } from "../../../infra/config/faults.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { asPassed, secrets } from "../../fixtures.ts";
 
-const shipped = "f8b1498f82dbe809920438aca20e99e7eb7e5a238ddbc4dded1910938f8e914d";
+const shipped = "466caa7a4c7e0c1c0d26201dfe51d5aec4bf693d09dbc621d83c8488ce971fd1";
 const file = new URL("../../../Pulumi.prod.yaml", import.meta.url);
 const text = existsSync(file) ? readFileSync(file, "utf8") : "";
 const isShipped = createHash("sha256").update(text).digest("hex") === shipped;
