@@ -34,7 +34,7 @@ export const rollback = command({
     ["rollback site 0123456 --host web1", "the release of a commit, given by seven or more of its digits, on one host"],
   ],
 }).action(async (name: string, wanted: string | undefined, options: Options) => {
-  const { hosts, hooksAndPreviews: hooks } = await readStack(ofStack(options));
+  const { hosts, hooks } = await readStack(ofStack(options));
   const hook = siteNamed(hooks, name);
   const on = targets(hosts, options);
   const releases = await all(on.map((host) => choose(host, hook, wanted)));

@@ -20,6 +20,9 @@ import type { Preview, Run } from "./status.ts";
 
 type Notes = Readonly<Record<string, { readonly commit: string; readonly attempts: number }>>;
 
+/** As many as may be kept. A person may push any number of branches. */
+const mostNoted = 50;
+
 /** By the timer; more only by a push or a request. */
 const mostAttempts = 4;
 
@@ -31,10 +34,11 @@ const notesOf = ({ unbuilt }: Places): Notes => readJson(unbuilt) ?? {};
 export function noteUnbuilt(places: Places, run: Run): void {
   if (run.preview === undefined) return;
   const { folder, commit } = run.preview;
-  const former = notesOf(places);
-  const attempts = former[folder]?.commit === commit ? former[folder].attempts + 1 : 1;
+  const { [folder]: former, ...others } = notesOf(places);
+  const attempts = former?.commit === commit ? former.attempts + 1 : 1;
+  const notes = [...Object.entries(others), [folder, { commit, attempts }]].slice(-mostNoted);
   run.isNoted = tried(() => {
-    writeWhole(places.unbuilt, JSON.stringify({ ...former, [folder]: { commit, attempts } }), 0o600);
+    writeWhole(places.unbuilt, JSON.stringify(Object.fromEntries(notes)), 0o600);
     return true;
   });
 }

@@ -77,9 +77,13 @@ test("a redelivery after failed builds, under the same id, is accepted and built
   expect(Date.parse(last!.at)).toBeLessThan(Date.parse(failing!.next) - 2_000);
 });
 
-test("after a reboot in the middle of a build, pages are served, both pending pushes are published, and preview is clean", async () => {
+test("after a reboot in the middle of a build, pages are served, both pending pushes are published, deploys has all former runs, and preview is clean", async () => {
   await idle(host);
   await idle(host, "docs");
+  const runs = async (): Promise<object[]> =>
+    JSON.parse((await rebuild.world.stack.pushgate("deploys", "--json", "--last", "50")).stdout);
+  const former = await runs();
+  expect(former.length).toBeGreaterThan(4);
   // The push to docs is still in the spool, where the receiver put it.
   await host.inside(`systemctl stop ${units.buildPath("docs")} ${units.build("docs")}`);
   const untaken = await rebuild.push({ "layouts/index.html": front("untaken") }, "docs");
@@ -100,6 +104,7 @@ test("after a reboot in the middle of a build, pages are served, both pending pu
   ]);
   for (const { last } of statuses) expect(last!.trigger.join()).toMatch(/delivery /);
   expect((await rebuild.visit()).body).toContain("layout-taken");
+  expect(await runs()).toEqual(expect.arrayContaining(former));
   const preview = await rebuild.world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

@@ -11,6 +11,9 @@ const markers = Array.from({ length: 1_000 }, (_, i) => `delivery ${i} ${long.sl
 const texts = {
   ...{ taken: markers, parked: markers, held: commit, madeAnew: commit, paused: "2026-01-01T00:00:00.000Z" },
   purged: "000001-cccccccccccc",
+  unbuilt: JSON.stringify(
+    Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${i}${long.slice(0, 40)}`, { commit, attempts: 9 }])),
+  ),
   reported: JSON.stringify({ commit, state: "failure", reason: long.slice(0, 500) }),
   pages: "a.md,,t,2020,0001-01-01T00:00:00Z,2020-01-01T00:00:00Z,false,/a/\n".repeat(200_000),
   stats: "{}",
