@@ -288,7 +288,7 @@ const steps: Readonly<Record<string, Steps>> = {
           "the host's journal is followed",
           async () => (await web1().read(following)) || undefined,
         ).then(() => push("followed"));
-        const { text } = await operator.terminal.run(line, [[/ {2}published [\s\S]*Total in /, interrupt]]);
+        const { text } = await operator.terminal.run(line, [[/Total in [\s\S]* {2}published /, interrupt]]);
         expect(text).toMatch(/site on web1: [a-z]+ \d/);
         await pushed;
       },

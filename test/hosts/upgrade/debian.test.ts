@@ -16,10 +16,14 @@ const rebuild = await deployedRebuild("older", {}, { diskMegabytes: 3000 });
 const { host, world } = rebuild;
 const stampOf = (layer: string) => host.read(`head -n 1 ${paths.stamps}/${layer}`);
 
-test("no delivery is rejected while apt upgrades the host, and what waits is built after the reboot", async () => {
+test("no delivery is rejected while apt upgrades the host, and what waits is built after the reboot, with all former runs in deploys", async () => {
   await idle(host);
   await idle(host, "docs");
   const releases = statusOf(host)!.releases;
+  const runs = async (): Promise<object[]> =>
+    JSON.parse((await world.stack.pushgate("deploys", "docs", "--json", "--last", "50")).stdout);
+  const former = await runs();
+  expect(former.length).toBeGreaterThan(0);
   // A delivery that no build takes before the reboot.
   await host.inside(`systemctl stop ${units.site("docs")}`);
   const waiting = await rebuild.push({ "layouts/index.html": front("waited") }, "docs");
@@ -40,6 +44,7 @@ ${apt} update && ${apt} -y dist-upgrade`;
   await host.reboot();
   await published(host, waiting, { hook: "docs", timeout: 120_000 });
   expect(statusOf(host)!.releases).toEqual(releases);
+  expect(await runs()).toEqual(expect.arrayContaining(former));
 });
 
 test("preview is clean after the upgrade; up repairs what a person removes with apt", async () => {
