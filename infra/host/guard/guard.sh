@@ -148,7 +148,8 @@ nft delete table inet pushgate_trial 2>/dev/null
 firewall
 egress
 upgrade
-"$lib/routing" || close routing "the routing rule cannot be added" "systemctl status pushgate-routing.service"
+# By sh: a program that lost its execute bit closes no socket while its rule is in force.
+sh "$lib/routing" || close routing "the routing rule cannot be added" "systemctl status pushgate-routing.service"
 reopen
 parents
 probe
