@@ -12,7 +12,7 @@ import { hashOf, linkOrCopy } from "./link-or-copy.ts";
 import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
-type Source = Pick<Manifest, "from" | "commit" | "previews"> & { readonly warnings: string[] };
+export type Source = Pick<Manifest, "from" | "commit" | "previews"> & { readonly warnings: string[] };
 
 type Draft = Readonly<{ places: Places; release: string; folder: string; files: Map<string, ReleaseFile> }>;
 

@@ -6,14 +6,13 @@ import { provideDependencies } from "../build/dependencies.ts";
 import { gate } from "../build/gate.ts";
 import { provideHistory } from "../build/history.ts";
 import { beginningOf, ifThere, remove, type Tree, writeWhole } from "../files.ts";
+import type { Source } from "../release/make-release.ts";
 import { currentRelease, type Manifest, prune, releases, staying, switchTo } from "../release/releases.ts";
 import { type BuildContext, checkOut } from "../source/repository.ts";
 import { reportBegin } from "./reports.ts";
 import { aboutOf, beginRun } from "./runs.ts";
 import { listed } from "./setback.ts";
 import type { Run } from "./status.ts";
-
-type Source = Pick<Manifest, "from" | "commit"> & { readonly warnings: string[] };
 
 /** `former`: the pages of what is published. `use` gets what may be published. Throws Setback, CloneFault. */
 export async function buildCommit(

@@ -11,7 +11,7 @@ import { pagesOf } from "../build/gate.ts";
 import { readJson, type Tree, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { crypto } from "../release/link-or-copy.ts";
-import { makeRelease } from "../release/make-release.ts";
+import { makeRelease, type Source } from "../release/make-release.ts";
 import { deployed } from "../release/releases.ts";
 import { admit, type BuildContext, branchHeads, fetchHead } from "../source/repository.ts";
 import { buildCommit, publish } from "./build-commit.ts";
@@ -81,7 +81,7 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
   if (!run.more) again.clear();
   else if (next && notes[next.folder]) again.add(next.folder);
 
-  const release = async (source: Parameters<typeof makeRelease>[2], found: Tree) => {
+  const release = async (source: Source, found: Tree) => {
     const made = await makeRelease(settings, places, source, found, kept);
     await publish(context, run, made);
   };

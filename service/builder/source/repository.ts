@@ -86,11 +86,8 @@ export async function branchHeads({ git, settings: { previews } }: BuildContext)
   const format = "--format=%(objectname) %(refname:lstrip=3)";
   const { code, stdout, stderr } = await git(["for-each-ref", "--sort=-committerdate", format, branches]);
   if (code !== 0) throw new CloneFault(`git cannot list the branches: ${lastLine(stderr)}`);
-  const heads = [...stdout.matchAll(/^(?<commit>\S+) (?<branch>.+)$/gm)].map(({ groups }) => groups!);
-  return heads.filter(({ branch = "" }) => isAmong(branch, previews?.branches ?? [])) as {
-    branch: string;
-    commit: string;
-  }[];
+  const heads = [...stdout.matchAll(/^(\S+) (.+)$/gm)].map(([, commit = "", branch = ""]) => ({ branch, commit }));
+  return heads.filter(({ branch }) => isAmong(branch, previews?.branches ?? []));
 }
 
 /** Fetches the branch with its whole history, and returns the commit of its head; "" for previews, of which it fetches all. Throws Setback, CloneFault. */

@@ -72,7 +72,7 @@ test("the receiver answers 200 with the reason, and spools nothing, for a delive
   }
 });
 
-test("a push to a branch that has a preview is in the spool of its builder, and one to both branches in two", async () => {
+test("a push to a branch that has a preview is in the spool of its builder, and in no other", async () => {
   const previews = { hook: "site-previews", branches: ["next"] };
   await using other = await receiver({ hooks: [{ ...hooks[0]!, previews }] });
   expect((await other.send(delivery({ payload: pushPayload("next") }))).status).toBe(202);
