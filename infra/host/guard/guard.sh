@@ -1,8 +1,9 @@
 #!/bin/sh
 # shellcheck disable=SC1091,SC2154 # guard.conf is rendered
 # Every minute and at boot, the guard restores the firewall's table, the egress table and the routing rule, then proves
-# the allowlist by connecting. Without the firewall or the rule, or if the proof fails, it stops the receiver and its
-# sockets, and opens them again once the proof holds; a socket that the operator stopped stays stopped.
+# the allowlist by connecting. Without the firewall, or if the proof fails, it stops the receiver and its sockets, and opens
+# them again once the proof holds; a socket that the operator stopped stays stopped. It runs each program by its
+# interpreter: one that lost its execute bit closes nothing.
 #
 # $run/verdict holds the last finding, which preview reads; $run/findings, for `npx pushgate trace`, a line for each change
 # of it: time, code, finding, fix, between tabs; $run/closed names the sockets that the guard stopped.
@@ -68,12 +69,10 @@ parents() {
 }
 
 firewall() {
-  drift=$("$lib/firewall-drift")
+  drift=$(sh "$lib/firewall-drift")
   [ "$drift" != "as declared" ] || return 0
-  said=$(nft --file "$table" 2>&1)
-  again=$("$lib/firewall-drift")
-  [ "$again" = "as declared" ] ||
-    close firewall "the firewall's table is not as declared and could not be loaded: ${said:-$again}" "nft --check --file $table"
+  said=$(nft --file "$table" 2>&1) ||
+    close firewall "the firewall's table is not as declared and could not be loaded: $said" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
   # A stop of nftables.service stops it.
   systemctl --no-block start pushgate-firewall.service
@@ -82,10 +81,10 @@ firewall() {
 # On a host that builds sites. Without the table the build accounts may connect to any address; the next start of a builder
 # loads it itself, and fails without it.
 egress() {
-  [ -x "$lib/egress" ] || return 0
-  drift=$("$lib/egress" --print 2>/dev/null | "$lib/firewall-drift" pushgate_egress -)
+  [ -e "$lib/egress" ] || return 0
+  drift=$(sh "$lib/egress" --print 2>/dev/null | sh "$lib/firewall-drift" pushgate_egress -)
   [ "$drift" != "as declared" ] || return 0
-  if said=$("$lib/egress" 2>&1); then
+  if said=$(sh "$lib/egress" 2>&1); then
     echo "the egress table was not as declared, loaded it again: $drift"
     systemctl --no-block start pushgate-egress.service
   else
@@ -135,7 +134,7 @@ TABLE
 probe() {
   for attempt in 1 2 3; do
     # shellcheck disable=SC2086
-    said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | "$lib/prober" $must_reject 2>&1)
+    said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | perl "$lib/prober" $must_reject 2>&1)
     code=$?
     case $code in 3 | 4) ;; *) break ;; esac
     [ "$attempt" != 2 ] || systemctl try-restart "$receiver"
@@ -148,15 +147,15 @@ nft delete table inet pushgate_trial 2>/dev/null
 firewall
 egress
 upgrade
-# By sh: a program that lost its execute bit closes no socket while its rule is in force.
-sh "$lib/routing" || close routing "the routing rule cannot be added" "systemctl status pushgate-routing.service"
+filtered="see whether something filters lo (nft list ruleset), and systemctl status '$sockets'"
+# Whether the rule is in force shows in the proof.
+sh "$lib/routing" || filtered="systemctl status pushgate-routing.service"
 reopen
 parents
 probe
 faults=$(printf '%s\n' "$said" | head -n 3 | paste -sd , - | sed 's/,/, /g')
 count=$(printf '%s\n' "$said" | wc -l)
 [ "$count" -le 3 ] || faults="$faults, and $((count - 3)) more"
-filtered="see whether something filters lo (nft list ruleset), and systemctl status '$sockets'"
 case $code in
   0)
     [ ! -s "$run/closed" ] || echo "the proof holds again, the receiver is open"

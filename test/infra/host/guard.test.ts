@@ -231,6 +231,13 @@ ${guards} nft list table inet kernel | diff before -; cat ${run}/verdict`,
       ],
     ],
     [
+      "closes nothing where its programs lost their execute bit, or the one of a rule that is in force is gone",
+      `chmod 0644 ${prober} ${routing} ${root.at("/usr/local/lib/pushgate")}/firewall-drift
+${guards} rm ${routing}; { ${guards} } 2>/dev/null
+nft insert rule inet kernel input drop; { ${guards} } 2>/dev/null | grep -o 'fix: systemctl status pushgate-routing'`,
+      ["proven", good, "proven", good, "fix: systemctl status pushgate-routing"],
+    ],
+    [
       "loads the egress table again, once, on a host that builds sites",
       `echo 'table inet pushgate_egress' >egress.nft
 ${program(egress, '[ "$1" != --print ] || exec cat egress.nft\\nnft -f egress.nft\\n')}
@@ -316,7 +323,6 @@ for line in $(seq 30); do printf '%s\tx\ty\t\n' "$line"; done >${run}/findings
       "the firewall's table is not as declared and could not be loaded: ",
       "    close firewall ",
     ],
-    ["no rule can be added", program(routing, fails), "the routing rule cannot be added", "|| close routing"],
     [
       "a slice two levels above has a list",
       "echo -.slice >admitting; echo outer-inner.slice >slices",
