@@ -1,23 +1,22 @@
 /** Packages of npm, as package-lock.json names them: npm of the site's Node installs them, and runs none of their scripts. */
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { lockFault } from "../builder/build/lock-file.ts";
 import { runChild } from "../builder/child.ts";
 import { remove } from "../builder/files.ts";
 import { failed, rejected, type Setback } from "../builder/run/setback.ts";
 import type { FetchSettings } from "../builder/settings.ts";
 import { environment } from "../settings.ts";
-import { lockFault } from "./lock-file.ts";
 
 /** Codes of npm that another try does not change. */
 const ofRepository = /^E(4(?!08|29)\d\d|USAGE|INTEGRITY|TARGET|JSONPARSE|NOENT|BAD(ENGINE|DEVENGINES|PLATFORM))$/;
 
-const files = ["package.json", "package-lock.json"];
-
 export async function packages(wanted: string, fetched: string, { limits, fetcher }: FetchSettings) {
   const { node, registries } = fetcher;
-  const fault = lockFault(readFileSync(join(wanted, "package-lock.json"), "utf8"));
+  const text = readFileSync(join(wanted, "package-lock.json"), "utf8");
+  const fault = lockFault(text, (path) => existsSync(join(wanted, path)));
   if (fault !== undefined) throw rejected(fault);
-  for (const name of files) copyFileSync(join(wanted, name), join(fetched, name));
+  cpSync(wanted, fetched, { recursive: true });
   const args = [
     `${node}/lib/node_modules/npm/bin/npm-cli.js`,
     ...["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"],
@@ -34,7 +33,7 @@ export async function packages(wanted: string, fetched: string, { limits, fetche
   // The lock file was made so, as by the repository's own .npmrc, which does not count here.
   if (codeOf(ended.stderr) === "ERESOLVE") ended = await run("--legacy-peer-deps");
   if (ended.code !== 0) throw faultOf(ended.stderr);
-  for (const name of [...files, "cache"]) remove(join(fetched, name));
+  for (const name of readdirSync(fetched)) if (name !== "node_modules") remove(join(fetched, name));
   mkdirSync(join(fetched, "node_modules"), { recursive: true });
 }
 

@@ -59,6 +59,23 @@ const packages = {
   "babel.config.js": 'module.exports = { plugins: ["@babel/plugin-transform-arrow-functions"] }',
   ...{ "assets/a.css": "@tailwind utilities; a { user-select: none }", "assets/a.js": "const f = () => 1;" },
 };
+/** The site's packages as those of a module, which `hugo mod npm pack` writes into a workspace. */
+function packed(
+  { devDependencies, ...site }: { devDependencies?: object },
+  lock: { packages: Record<string, object> },
+) {
+  const [folder, module] = [
+    "packages/hugoautogen",
+    { name: "hugoautogen", version: "0.1.0", dependencies: devDependencies },
+  ];
+  const own = { ...site, workspaces: [folder] };
+  const link = { "node_modules/hugoautogen": { resolved: folder, link: true }, [folder]: module };
+  return {
+    "package.json": JSON.stringify(own),
+    "package-lock.json": JSON.stringify({ ...lock, packages: { ...lock.packages, "": own, ...link } }),
+    [`${folder}/package.json`]: JSON.stringify(module),
+  };
+}
 const processed = (css: string, js = ""): string =>
   `<b class="p-4">{{ (resources.Get "a.css" | ${css} | minify).Content }}</b>` +
   (js && `{{ (resources.Get "a.js" | ${js}).Content }}`);
@@ -155,6 +172,27 @@ export const sites: Readonly<Record<string, Site>> = {
       "go.sum": published(host, "example.org/theme", "v1.2.4", { "layouts/index.html": processed("css.PostCSS") }),
     }),
     { "index.html": /padding:1rem.*-webkit-user-select/s },
+    { needs: ["node"] },
+  ],
+  "packages that a module mounts": [
+    "0.168.0",
+    (host) => {
+      const { "package.json": manifest, "package-lock.json": lock } = publishPackages(host.files, "npm-three");
+      const mounts = [
+        ["layouts", "layouts"],
+        ["node_modules/postcss", "assets/p"],
+      ].map(([source, target]) => ({ source, target }));
+      const files = {
+        "hugo.json": JSON.stringify({ module: { mounts } }),
+        "layouts/index.html": '{{ (resources.Get "p/LICENSE").Content }}',
+      };
+      return {
+        ...{ ...toml(imports("theme")), "go.mod": "require example.org/theme v1.2.5\n" },
+        "go.sum": published(host, "example.org/theme", "v1.2.5", files),
+        ...packed(JSON.parse(manifest), JSON.parse(lock)),
+      };
+    },
+    { "index.html": "The MIT License" },
     { needs: ["node"] },
   ],
   "folders of other names": [

@@ -13,7 +13,7 @@ import {
   rmdirSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { printable } from "../../printable.ts";
 import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
@@ -21,6 +21,7 @@ import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, checksums, exits, type UnitEnd } from "../settings.ts";
 import { setAside } from "./build.ts";
 import { moduleAdvice, needsModules } from "./hugo.ts";
+import { linkedFolders } from "./lock-file.ts";
 import { openRelay } from "./relay.ts";
 import { runUnit } from "./unit.ts";
 
@@ -28,8 +29,9 @@ import { runUnit } from "./unit.ts";
 export type Site = Readonly<{ files: readonly string[]; text: (path: string) => string }>;
 
 type Kind = {
-  /** Files of the site's folder that name the dependencies. */
+  /** Files of the site's folder that name the dependencies, and those that the text of the second one needs. */
   readonly names: readonly string[];
+  readonly more?: (text: string) => readonly string[];
   /** The folder in which the build finds them; with a file in it whose path begins with `committed`, the repository has them. */
   readonly place: string;
   readonly committed: string;
@@ -55,6 +57,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
   },
   packages: {
     names: ["package.json", "package-lock.json"],
+    more: (lock) => linkedFolders(lock).map((folder) => `${folder}/package.json`),
     ...{ place: "node_modules", committed: "", links: true },
     ...{ isNeeded: needsPackages, advice: "" },
     asks: ({ npm }, text) => [npm, ...(text.match(/(?<="resolved"\s*:\s*")https:\/\/[\w.-]+(?=\/)/g) ?? [])],
@@ -74,11 +77,14 @@ export async function provideDependencies(settings: BuilderSettings, places: Pla
   // Of a builder that was killed.
   for (const path of [places.wanted, places.fetched]) setAside(places, path);
   for (const [name, kind] of Object.entries(kinds)) {
-    const { names, place, committed, isNeeded } = kind;
+    const { names, more = () => [], place, committed, isNeeded } = kind;
     const kept = join(places.dependencies, name);
     const fetches = !own.some((path) => path.startsWith(`${place}/${committed}`)) && isNeeded(site, settings);
     if (fetches) {
-      const wanted = names.filter((path) => own.includes(path)).map((path) => [path, bytesOf(at(path), path)] as const);
+      const read = (paths: readonly string[]): Wanted =>
+        paths.filter((path) => own.includes(path)).map((path) => [path, bytesOf(at(path), path)]);
+      const named = read(names);
+      const wanted = [...named, ...read(more(named[1]?.[1] ?? ""))];
       const key = createHash("sha256")
         .update(JSON.stringify([settings.fetcher.node, wanted]))
         .digest("hex");
@@ -103,15 +109,17 @@ const hostOf = (url: string): string =>
 
 async function bring(settings: BuilderSettings, places: Places, name: string, kind: Kind, wanted: Wanted, key: string) {
   const { dependencies, fetched } = places;
-  mkdirSync(join(places.wanted, name), { recursive: true });
-  for (const [path, bytes] of wanted) writeFileSync(join(places.wanted, name, path), bytes, "latin1");
+  for (const [path, bytes] of wanted) {
+    mkdirSync(join(places.wanted, name, dirname(path)), { recursive: true });
+    writeFileSync(join(places.wanted, name, path), bytes, "latin1");
+  }
   mkdirSync(fetched);
   chmodSync(fetched, 0o777); // the fetcher's account writes there
   const asked = kind.asks(settings.fetcher.registries, wanted.map(([, bytes]) => bytes).join("\n"));
   const relay = await openRelay(join(places.wanted, "relay"), new Set(asked.map(hostOf)));
   const ended = await runUnit(settings, places, "fetcher").finally(relay.close);
   if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice, relay.said());
-  check(join(fetched, name), kind);
+  check(join(fetched, name), kind, new Set(wanted.map(([path]) => dirname(path)).filter((folder) => folder !== ".")));
   mkdirSync(dependencies, { recursive: true });
   writeWhole(join(fetched, name, "key"), key);
   setAside(places, join(dependencies, name));
@@ -128,10 +136,13 @@ function leadsOut(link: string, to: string): boolean {
   return to.startsWith("/") || climbs < 0 || climbs >= link.split("/").length || parts.lastIndexOf("..") > climbs;
 }
 
-/** What came is of another account: the build reads it, and root mounts it. */
-function check(folder: string, { place, links: mayLink = false }: Kind): void {
+/** What came is of another account: the build reads it, and root mounts it. `own`: folders of the site that links may lead to. */
+function check(folder: string, { place, links: mayLink = false }: Kind, own: ReadonlySet<string>): void {
   const others = within(folder, (here) => {
-    const isBad = (link: string) => !mayLink || leadsOut(link, readlinkSync(join(here, place, link)));
+    const isBad = (link: string) => {
+      const to = readlinkSync(join(here, place, link));
+      return !mayLink || (leadsOut(link, to) && !own.has(normalize(`${place}/${dirname(link)}/${to}`)));
+    };
     try {
       const { links, others } = walk(join(here, place), few());
       return [...others, ...links.filter(isBad)];

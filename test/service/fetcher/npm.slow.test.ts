@@ -23,7 +23,7 @@ const registry = await startHttpsServer(async ({ url = "" }, response) => {
 vi.stubEnv("NODE_EXTRA_CA_CERTS", registry.caFile);
 afterAll(() => registry.close());
 
-const script = { install: 'echo ran >"$INIT_CWD/ran"' };
+const script = { install: 'echo ran >"$INIT_CWD/node_modules/ran"' };
 /** Publishes a package with a program and an install script. Returns its entry in a lock file. */
 function publish(name: string, links: Readonly<Record<string, string>> = {}) {
   const top = join(folder, name, "package");
@@ -40,8 +40,8 @@ function publish(name: string, links: Readonly<Record<string, string>> = {}) {
   return { version: "1.0.0", resolved, integrity, bin: { tool: "tool.js" }, hasInstallScript: true };
 }
 
-/** Fetches these packages. Returns the folder that it filled. */
-async function fetch(entries: Readonly<Record<string, object>>, release = node, own: object = {}) {
+/** Fetches these packages. `workspaces`: their manifests, by their folders. Returns the folder that it filled. */
+async function fetch(entries: Readonly<Record<string, object>>, release = node, own = {}, workspaces = {}) {
   const [wanted, fetched] = [join(folder, "wanted"), join(folder, "fetched")];
   for (const path of [wanted, fetched]) {
     remove(path);
@@ -50,11 +50,16 @@ async function fetch(entries: Readonly<Record<string, object>>, release = node, 
   const site = {
     name: "site",
     version: "1.0.0",
+    workspaces: Object.keys(workspaces),
     dependencies: { ...Object.fromEntries(Object.keys(entries).map((one) => [one, "1.0.0"])), ...own },
   };
   writeFileSync(join(wanted, "package.json"), JSON.stringify({ ...site, scripts: script }));
   const named = Object.fromEntries(Object.entries(entries).map(([name, entry]) => [`node_modules/${name}`, entry]));
-  const lock = { name: "site", version: "1.0.0", lockfileVersion: 3, packages: { "": site, ...named } };
+  const lock = { name: "site", version: "1.0.0", lockfileVersion: 3, packages: { "": site, ...workspaces, ...named } };
+  for (const [path, manifest] of Object.entries(workspaces)) {
+    mkdirSync(join(wanted, path), { recursive: true });
+    writeFileSync(join(wanted, path, "package.json"), JSON.stringify(manifest));
+  }
   writeFileSync(join(wanted, "package-lock.json"), JSON.stringify(lock));
   const registries = { go: "", npm: registry.origin };
   await packages(wanted, fetched, { limits: { seconds: 60 }, fetcher: { node: release, registries } } as never);
@@ -64,7 +69,8 @@ async function fetch(entries: Readonly<Record<string, object>>, release = node, 
 test("a package has its files and the link to its program, none of its scripts runs, and would without the flag", async () => {
   const entries = { a: publish("a") };
   const fetched = await fetch(entries);
-  expect(readdirSync(fetched)).toEqual(["node_modules"]);
+  const there = [readdirSync(fetched), readdirSync(join(fetched, "node_modules"))];
+  expect(there).toEqual([["node_modules"], [".bin", ".package-lock.json", "a"]]);
   expect(readlinkSync(join(fetched, "node_modules/.bin/tool"))).toBe("../a/tool.js");
   const release = join(folder, "node");
   mkdirSync(join(release, "bin"), { recursive: true });
@@ -72,7 +78,7 @@ test("a package has its files and the link to its program, none of its scripts r
   symlinkSync("/bin/sh", join(release, "bin/sh"));
   const without = `#!/bin/sh\nfor one; do shift; [ "$one" = --ignore-scripts ] || set -- "$@" "$one"; done\nexec ${node}/bin/node "$@"\n`;
   writeFileSync(join(release, "bin/node"), without, { mode: 0o755 });
-  expect(readdirSync(await fetch(entries, release))).toEqual(["node_modules", "ran"]);
+  expect(readdirSync(join(await fetch(entries, release), "node_modules"))).toContain("ran");
 });
 
 test("npm reaches its registry by the relay that Node loads first, and no host by one that admits none", async () => {
@@ -94,6 +100,18 @@ test("a lock file without packages brings an empty folder, and npm unpacks no li
   expect(readdirSync(join(await fetch({}), "node_modules"))).toEqual([]);
   const top = join(await fetch({ a: publish("a", { out: "/etc/passwd" }) }), "node_modules/a");
   expect(readdirSync(top)).toEqual(["package.json", "tool.js"]);
+});
+
+test("a workspace is linked, what it needs is installed, and none of its scripts runs", async () => {
+  const own = { name: "own", version: "0.1.0", dependencies: { a: "1.0.0" }, bin: { own: "../../x" }, scripts: script };
+  const linked = { own: { resolved: "packages/own", link: true } };
+  const fetched = await fetch({ a: publish("a"), ...linked }, node, {}, { "packages/own": own });
+  const [there, link] = [readdirSync(join(fetched, "node_modules")), readlinkSync(join(fetched, "node_modules/own"))];
+  expect([readdirSync(fetched), there, link]).toEqual([
+    ["node_modules"],
+    [".bin", ".package-lock.json", "a", "own"],
+    "../packages/own",
+  ]);
 });
 
 test("packages whose peers do not agree are installed as the lock file has them", async () => {

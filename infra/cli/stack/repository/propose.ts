@@ -117,14 +117,17 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
   const layoutWith = (words: RegExp) =>
     [...texts].find(([path, text]) => path.includes("layouts/") && words.test(text))?.[0];
   const layout = layoutWith(/dartsass/i);
-  const all = Object.entries(packagesOf(parsed("package.json", texts.get(`${at}package.json`))));
+  const manifest = parsed("package.json", texts.get(`${at}package.json`));
+  const all = Object.entries(packagesOf(manifest));
+  // Of what the site's modules need.
+  const packs = JSON.stringify(manifest).includes('"packages/hugoautogen"');
   const tools = all.flatMap(([name]) => (hugosPackages.test(name) ? [name] : []));
   const isConfigured = JSON.stringify(config).includes("node_modules");
   const naming = isConfigured ? "Hugo's configuration" : layoutWith(/node_modules|js\.Build/);
-  const isNeeded = tools.length > 0 || (all.length > 0 && naming !== undefined);
+  const isNeeded = packs || tools.length > 0 || (all.length > 0 && naming !== undefined);
   const isLocked = isNeeded && texts.has(`${at}package-lock.json`);
-  const foreign = all.filter(([, from]) => /^(git|file:|link:|https?:|[\w-]+\/)/.test(textOf(from)));
-  const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : `packages for ${naming}`}`;
+  const foreign = all.filter(([, from]) => /^(git|file:(\.\.|\/)|link:|https?:|[\w-]+\/)/.test(textOf(from)));
+  const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : `packages for ${packs ? "Hugo modules" : naming}`}`;
   const ofNode = node ? `${node.from} has ${node.version}` : "npm is a part of it";
   // ">=18" names no line, and npm of a line before 16 cannot read the lock files of today.
   const [, line, rest = ""] = /^[v^~]?(1[6-9]|[2-9]\d)(\.\d+\.\d+$)?/.exec(node?.version ?? "") ?? [];
@@ -137,7 +140,7 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
       `site.npm rejects what is from no registry: ${quoted(foreign.map(([name]) => name))}`,
     isNeeded &&
       !isLocked &&
-      `${why}, but no lock file. If Hugo runs them: npm install --package-lock-only, and commit it`,
+      `${why}, but no lock file. If Hugo runs them: ${packs ? "hugo mod npm pack && " : ""}npm install --package-lock-only, and commit ${packs ? "packages/hugoautogen and package-lock.json" : "it"}`,
   );
 }
 

@@ -21,8 +21,8 @@ hugo.yaml enableGitInfo: true\nmodule: { imports: [{ path: github.com/google/doc
 go.mod require github.com/google/docsy/theme v0.16.0 // indirect
 go.sum
 netlify.toml [build]\ncommand = "npm run build:preview"\n[context.production]\ncommand = "npm run build:production"
-package.json {"scripts":{"_hugo":"hugo --cleanDestinationDir","build:preview":"npm run _hugo -- -DFE","build:production":"npm run _hugo -- --minify"},"devDependencies":{"hugo-extended":"0.164.0","postcss-cli":"^11.0.1"}}
-= tools.hugo: 0.164.0; package.json has ${"`"}postcss-cli${"`"}, but no lock file; Hugo modules: nothing to set, they are fetched; enableGitInfo: nothing
+package.json {"scripts":{"_hugo":"hugo --cleanDestinationDir","build:preview":"npm run _hugo -- -DFE","build:production":"npm run _hugo -- --minify"},"devDependencies":{"hugo-extended":"0.164.0"},"workspaces":["packages/hugoautogen"]}
+= tools.hugo: 0.164.0; package.json has packages for Hugo modules, but no lock file. If Hugo runs them: hugo mod npm pack && npm install --package-lock-only, and commit packages; Hugo modules: nothing to set, they are fetched; enableGitInfo: nothing
 
 CaiJimmy/hugo-theme-stack-starter
 config/_default/config.toml

@@ -175,6 +175,29 @@ test.each([
   expect(existsSync(tools())).toBe(isIn);
 });
 
+test("npm has the package.json of each folder that the lock file links, and a link to no other leads out", async () => {
+  const linked = {
+    ...packages,
+    "package-lock.json": '{"resolved": "packages/a", "link": true}',
+    "packages/b/package.json": "",
+  };
+  const wanted: string[] = [];
+  unit = () => {
+    wanted.push(...readdirSync(at("wanted/packages"), { encoding: "utf8", recursive: true }));
+    bringsLink("a/own", "../../packages/a")();
+  };
+  for (const own of ["1", "2", "2"]) await provided({ ...linked, "packages/a/package.json": own }, "docs", "/node-1");
+  expect([fetches.length, wanted.includes("packages/a/package.json"), wanted.includes("packages/b")]).toEqual([
+    2,
+    true,
+    false,
+  ]);
+  unit = bringsLink("a/own", "../../packages/b");
+  await expect(provided({ ...linked, "packages/a/package.json": "3" }, "docs", "/node-1")).rejects.toThrow(
+    "a/own is neither",
+  );
+});
+
 test.each([
   ["package.json", "no package-lock.json beside it. Run npm install"],
   ["yarn.lock", "no package-lock.json beside it, but yarn.lock. Run npm install"],

@@ -1,11 +1,18 @@
 /** What a package-lock.json may name. */
 import { expect, test } from "vitest";
-import { lockFault } from "../../../service/fetcher/lock-file.ts";
+import { lockFault } from "../../../../service/builder/build/lock-file.ts";
 
 const integrity = "sha512-quJQXlTSUGL2LH9SUXo8VwsY4soanhgo6LNSm84E1LBcE8s3O0wpdiRzyR9z/ZZJMlMWv37qOOb9pdJlMUEKFQ==";
 const release = { version: "1.0.0", resolved: "https://registry.npmjs.org/a/-/a-1.0.0.tgz", integrity };
 const own = { name: "site", version: "1.0.0", devDependencies: { a: "^1.0.0" } };
 const lock = (packages: object) => JSON.stringify({ lockfileVersion: 3, packages: { "": own, ...packages } });
+
+/** As npm writes it of a workspace. */
+const workspace = (resolved = "packages/a") => ({
+  "node_modules/@s/a": { resolved, link: true },
+  [resolved]: { version: "0.1.0", dependencies: { b: "1.0.0" } },
+});
+const has = (path: string) => path === "packages/a/package.json";
 
 const at = (change: object) => ({ "node_modules/a": { ...release, ...change } });
 
@@ -19,8 +26,9 @@ test.each<[string, object]>([
   ["a bundled package", { ...at({}), "node_modules/a/node_modules/b": { version: "1.0.0", inBundle: true } }],
   ["another platform's", at({ optional: true, os: ["darwin"], cpu: ["arm64"] })],
   ["an install script, which does not run", at({ hasInstallScript: true })],
+  ["a workspace", { ...at({}), ...workspace() }],
   ["digests of an old package", at({ integrity: `sha1-hHUeocBhwoHeXQk1mWWJ7hJqVGA= ${integrity}` })],
-])("it may have %s", (_, packages) => expect(lockFault(lock(packages))).toBeUndefined());
+])("it may have %s", (_, packages) => expect(lockFault(lock(packages), has)).toBeUndefined());
 
 const foreign = (said: string) => `package-lock.json names what is no release of a registry: ${said}. Use a release`;
 test.each<[said: string, packages: object]>([
@@ -36,6 +44,15 @@ test.each<[said: string, packages: object]>([
   [foreign("a (undefined)"), at({ version: undefined })],
   [foreign("a (undefined)"), { "node_modules/a": null }],
   [foreign("a (a folder)"), { "node_modules/a": { link: true, resolved: "packages/a" } }],
+  [foreign("b (a folder)"), { ...workspace(), "packages/a/node_modules/b": release }],
+  [
+    "package-lock.json needs packages/b/package.json, which the repository does not have. Commit",
+    workspace("packages/b"),
+  ],
+  ...["../a", "packages/../..", "/etc", ".", "a\\b"].map((path): [string, object] => [
+    foreign(`@s/a (a folder), ${path} (a folder)`),
+    workspace(path),
+  ]),
   ...["packages/a", "../a", "node_modules/../a", "node_modules/a/../../../b", "node_modules/.bin"].map(
     (path): [string, object] => [foreign(`${path.replace("node_modules/", "")} (a folder)`), { [path]: release }],
   ),
@@ -47,7 +64,7 @@ test.each<[said: string, packages: object]>([
   ["package-lock.json has no digest (integrity) of node_modules/a. Run rm", at({ integrity: undefined })],
   ["package-lock.json has no digest (integrity) of node_modules/a. Run rm", at({ integrity: "md5-AAAA" })],
 ])("%s", (said, packages) =>
-  expect(lockFault(lock(packages))).toMatch(new RegExp(`^${said.replace(/[^\w ]/g, "\\$&")}`)),
+  expect(lockFault(lock(packages), has)).toMatch(new RegExp(`^${said.replace(/[^\w ]/g, "\\$&")}`)),
 );
 
 test.each([
