@@ -130,7 +130,7 @@ export const rebuilt: Settings = settled(
             { name: "mail", url: "mailto:team@example.org,ops@example.org", format: "email" },
           ],
           hugo: {
-            ...{ minimum: "0.131", exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
+            ...{ exec: ["^npx$"], http: ["^https://api\\.example\\.org/"] },
             ...{ baseUrl: "https://docs.example.org/", environment: "staging", arguments: ["--buildFuture", "--gc"] },
             variables: { HUGO_PARAMS_LINE: 'a "b" \\ %c $d' },
           },

@@ -5,6 +5,7 @@ import { local, networks } from "../networks.ts";
 import { isOutside, otherGitHost, previewsName } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
 import type { Parts, Site } from "./schema.ts";
+import { oldest } from "./site-schema.ts";
 import { isOlder, type Release, releasesOf } from "./tools.ts";
 
 type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & {
@@ -80,7 +81,6 @@ const variableFaults = ({ key, site: { hugo } }: Keyed): Fault[] =>
   );
 
 function toolFaults({ key, name, site }: Keyed, before: readonly Keyed[]): Fault[] {
-  const { minimum } = site.hugo;
   const npm = faultsOf(`${key}.npm`, {
     [`is true, and ${key}.tools.node is missing, which has npm. Run npx pushgate tools ${name} node=<release>.`]:
       site.npm && site.tools.node === undefined,
@@ -91,8 +91,8 @@ function toolFaults({ key, name, site }: Keyed, before: readonly Keyed[]): Fault
       releasesOf(other.site).some((one) => one.id === id && differ(one.release, release)),
     );
     return faultsOf(`${key}.tools.${tool}`, {
-      [`is ${version}, older than ${key}.hugo.minimum, ${minimum}. Use a later release, or lower the minimum.`]:
-        tool === "hugo" && isOlder(version, minimum),
+      [`is ${version}, and pushgate knows no release before ${oldest}. Use a later one.`]:
+        tool === "hugo" && isOlder(version, oldest),
       [`is ${version}, as in ${others[0]?.key}, with other digests. Correct those that the release's page does not have.`]:
         others.length > 0,
     });

@@ -45,10 +45,6 @@ export const flags = [
 export const oldest = "0.111.3"; // Debian 12's
 
 const hugo = object({
-  minimum: v.optional(
-    text(/^\d+\.\d+(\.\d+)?$/, "a version, such as 0.111.3", "Oldest Hugo that builds the site."),
-    oldest,
-  ),
   baseUrl: v.exactOptional(
     text(
       /^https?:\/\/[A-Za-z0-9.-]+(:\d{1,5})?(\/[\w.~/+,@=-]*)?$/,

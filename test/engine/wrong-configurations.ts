@@ -52,7 +52,6 @@ export const previews: readonly (readonly Row[])[] = [
     ["hosts[0].adress", "203.0.113.10"],
     ["hooks[0].repository", "https://user:password@github.com/example/site.git"],
     ["hooks[0].branch", "true"],
-    ["hooks[0].site.hugo.minimum", "0.131"],
     ["limits.bodyBytes", "1e9"],
   ],
   [

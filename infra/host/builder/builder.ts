@@ -10,14 +10,13 @@ import { isReported, mailOf, type SiteHook, sitesOf, withPreviews } from "../../
 import type { Host, Settings } from "../../config/settings.ts";
 import { buildPaths } from "../../config/site-schema.ts";
 import * as kit from "../kit.ts";
-import { builderUser, generatorUser, paths, reporterUser, runFolders, units } from "../paths.ts";
+import { builderUser, paths, reporterUser, runFolders, units } from "../paths.ts";
 import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { toolIds } from "../tools/tools.ts";
 import { fetcherFiles, nodeOf } from "./fetcher.ts";
 import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
-import * as generator from "./hugo.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
 const { spool, requests, rootRequests, reports, sites } = paths;
@@ -173,14 +172,7 @@ export function foldersOf(hook: SiteHook): kit.Folder[] {
 }
 
 function factsOf(hooks: readonly SiteHook[]): HostFact[] {
-  const version = (hook: SiteHook): HostFact => {
-    const [path, { minimum, found, advice }] = [generator.program(hook), generator.version(hook)];
-    const read = call("generator_version", path, minimum, generatorUser(hook.name), found, advice);
-    return { name: `${path} is`, read, want: `${minimum} or later` };
-  };
-  const versions = new Map(hooks.map(version).map((fact) => [fact.name + fact.want, fact]));
   return [
-    ...versions.values(),
     ...hooks.map((hook) => ({
       name: `units of ${units.site(hook.name)} that are not active`,
       read: call("not_active", ...[units.site, ...members, ...moreMembers(hook)].map((unit) => unit(hook.name))),
@@ -205,7 +197,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
   const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
   const { values, facts, shared } = programsOf(builderPrograms, made);
   return kit.layerOf(import.meta.url, "builder", {
-    shared: ["others.sh", ...shared],
+    shared,
     values: {
       ...values,
       ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator, roots: paths.roots },

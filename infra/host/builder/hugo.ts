@@ -74,10 +74,3 @@ export const packages = (hook: Site): string[] => (programOf(hook, "hugo") === u
 
 export const readsWeb = ({ site }: Site): boolean => site.hugo.http.length > 0;
 export const runsPrograms = ({ site }: Site): boolean => site.hugo.exec.length > 0;
-
-/** `found`: how `sed` finds the version in what Hugo prints. */
-export const version = ({ name, site: { hugo } }: Site & Pick<SiteHook, "name">) => ({
-  minimum: hugo.minimum,
-  found: "s/^hugo[^0-9]*v\\{0,1\\}\\([0-9][0-9.]*[0-9]\\).*/\\1/p",
-  advice: `run npx pushgate tools ${name} hugo=<a release from ${hugo.minimum} on>`,
-});

@@ -106,22 +106,3 @@ not_active() { # target that starts them while it is enabled, units
   systemctl is-enabled --quiet "$target" || found=
   echo "${found:-none}"
 }
-
-# Runs the program as the account that builds, or, before that exists, as account 65534, which owns nothing: never as root.
-generator_version() { # path, least version, account, how sed finds the version, what to do
-  others=$(written_by_others "$1" | head -n 1)
-  [ -z "$others" ] || {
-    echo "not root's alone: the account $(stat -c %U:%G -- "$others") can write $others; run chown root:root $others && chmod go-w $others"
-    return
-  }
-  user=$(id -u "$3" 2>/dev/null) || user=65534
-  found=$(cd / && timeout -k 1 4 env -i PATH=/usr/bin:/bin HOME=/nonexistent \
-    setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --inh-caps=-all -- "$1" version 2>/dev/null </dev/null | sed -n "$4")
-  if [ -z "$found" ]; then
-    echo "missing or another program; $5"
-  elif [ "$(printf '%s\n' "$2" "$found" | sort -V | head -n 1)" = "$2" ]; then
-    echo "$2 or later"
-  else
-    echo "$found; $5"
-  fi
-}

@@ -3,7 +3,6 @@
  * The same attack is made without the protection, where it must succeed. And what preview says of folders.
  */
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
-import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { generatorUser, units } from "../../../infra/host/paths.ts";
 import { folderQuestion } from "../../../infra/host/site/site.ts";
 import { until } from "../lab/process.ts";
@@ -159,40 +158,4 @@ test("preview names each folder that is not fit, as root, Hugo and nginx find it
   );
   await asGuest("chmod 0755 content");
   expect((await judged())[1]).toBe("fit");
-});
-
-test("preview never runs Hugo's program as root, and no program that another account can write", async () => {
-  const program = "#!/bin/sh\nid -un >/tmp/ran-as; echo 'hugo v0.999.0'\n";
-  await host.writeFile("/opt/tool/hugo", program, "0755");
-  await host.inside("chown guest:guest /opt/tool/hugo");
-  const own = settingsWith({});
-  const { script = "", facts } = builderLayer(own, own.hosts[0]!);
-  const { want, ...fact } = facts.find(({ name }) => name === "/usr/bin/hugo is")!;
-  const read = fact.read.replace("/usr/bin/hugo", "/opt/tool/hugo");
-  const look = async (text = script, account = generatorUser("site")) => {
-    await host.inside("rm -f /tmp/ran-as");
-    const said = await shell(`${text}\n${read.replace(generatorUser("site"), account)}`);
-    return { said, as: (await host.inside("cat /tmp/ran-as", { check: false })).stdout.trim() };
-  };
-  const rejected = (path: string) => ({
-    said: expect.stringMatching(`^not root's alone: .* can write ${path}; run chown`),
-    as: "",
-  });
-  expect(await look()).toEqual(rejected("/opt/tool/hugo"));
-  const open = `${script}\nwritten_by_others() { :; }`;
-  expect((await look(open)).as).toBe(generatorUser("site"));
-  const asRoot = open.replace(/env -i [^|]* -- "\$1" version/, '"$1" version');
-  expect(asRoot).not.toBe(open);
-  expect((await look(asRoot)).as).toBe("root");
-  await host.inside("chown root:root /opt/tool/hugo && chown guest /opt/tool");
-  expect(await look()).toEqual(rejected("/opt/tool"));
-  // Another account's link to a program of root's.
-  await host.inside(`chown root /opt/tool && mkdir /opt/open && chmod 0777 /opt/open
-ln -s /usr/bin/hugo /opt/open/link && ln -sf /opt/open/link /opt/tool/hugo`);
-  expect(await look()).toEqual(rejected("/opt/open"));
-  await host.inside("rm /opt/tool/hugo");
-  await host.writeFile("/opt/tool/hugo", program, "0755");
-  expect(await look()).toEqual({ said: want, as: generatorUser("site") });
-  // Before the first `up` there is no such account.
-  expect((await look(script, "missing")).as).toBe("nobody");
 });

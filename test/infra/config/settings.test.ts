@@ -64,8 +64,6 @@ test.each<[Overrides]>([
   [zone("example.de")],
   [selfHosted({ repository: "https://git.example.net:8443/site.git" })],
   [selfHosted({ gitHost: "gogs", site })],
-  [withSite({ hugo: { minimum: "10.1" } })],
-  [withSite({ hugo: { minimum: "0.111.12" } })],
   [withSite({ hugo: { exec: ["(?im)^npm$"] } })],
   [edge({ plan: "free", botFightMode: "off" })],
   // Of the example's, at Cloudflare itself, one is in the name and not the whole.

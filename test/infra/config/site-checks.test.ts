@@ -174,7 +174,7 @@ test.each<[says: string, object]>([
   ),
   ["hugo.variables.HUGO_A is true, which YAML reads as a boolean", { hugo: { variables: { HUGO_A: true } } }],
   ['hugo.variables.HUGO_A is "a\\nb". Use a text of one line', { hugo: { variables: { HUGO_A: "a\nb" } } }],
-  ["tools.hugo is 0.99.0, older than", { tools: { hugo: release("0.99.0") } }],
+  ["tools.hugo is 0.99.0, and pushgate knows no release before 0.111.3", { tools: { hugo: release("0.99.0") } }],
   ["npm is true, and hooks[0].site.tools.node is missing", { npm: true }],
   ["tools.go is not a key", { tools: { go: release("1.25.0") } }],
   ['tools.hugo is "0.152.2". Use an object with the keys version, amd64, arm64', { tools: { hugo: "0.152.2" } }],
@@ -229,7 +229,6 @@ test.each<[key: string, (text: string) => object, string[]]>([
     ["$(id).example.org", "www..example.org", "*.example.org", "www.example.org."],
   ],
   ["writers", (writers) => ({ writers }), ["two words", "$(id)", "..", "-a", "a".repeat(32)]],
-  ["hugo.minimum", (minimum) => ({ hugo: { minimum } }), ["0.1 1", "$(id)", "0..1", "1", "0.1.2.3"]],
   [
     "hugo.baseUrl",
     (baseUrl) => ({ hugo: { baseUrl } }),
