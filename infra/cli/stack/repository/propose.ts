@@ -135,7 +135,7 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
     (sass ?? layout) !== undefined && set("tools.sass", exact(sass?.version) ?? {}, `${sass?.from ?? layout} uses it`),
     isLocked && set("tools.node", rest ? line + rest : { line }, ofNode),
     isLocked && set("npm", true, `${why}, and package-lock.json`),
-    isLocked &&
+    isNeeded &&
       foreign.length > 0 &&
       `site.npm rejects what is from no registry: ${quoted(foreign.map(([name]) => name))}`,
     isNeeded &&

@@ -66,6 +66,11 @@ package.json {"devDependencies":{"docsy":"github:google/docsy#semver:0.10.0"},"e
 package-lock.json
 = no file names a release; tools.node: {"line":"20"}; npm: true; site.npm rejects what is from no registry: ${"`"}docsy
 
+etcd-io/website
+config.yaml
+package.json {"devDependencies":{"docsy":"github:google/docsy#semver:0.15.0","postcss-cli":"^11.0.0"}}
+= no file names a release; site.npm rejects what is from no registry: ${"`"}docsy; package.json has ${"`"}postcss-cli${"`"}, but no lock file
+
 spiffe/spiffe.io
 config.toml
 layouts/partials/css.html {{ $includes := slice "node_modules" }}
