@@ -14,7 +14,10 @@ type Row = Signature & {
   readonly webhookPage: string; // where a person adds a webhook
   readonly payload?: Payload; // absent for a sender whose deliveries are all pushes
   readonly domain?: string; // of its public service: repositories there, or at a name below it, are this git host's
-  /** Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. */
+  /**
+   * Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. With
+   * another port the source set needs another name (decision 017).
+   */
   readonly publishedPort?: number;
   /** The name of its row for servers elsewhere, which the published ranges would block; set where those ranges are. */
   readonly elsewhere?: string;
