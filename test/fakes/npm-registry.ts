@@ -20,3 +20,20 @@ export function publishPackages(served: Map<string, Buffer>, id: string) {
   }
   return { "package.json": manifest!, "package-lock.json": lock! };
 }
+
+/** What a site needs as what its modules need, which `hugo mod npm pack` writes into a workspace of npm. */
+export function inWorkspace(files: ReturnType<typeof publishPackages>) {
+  const { devDependencies, ...site } = JSON.parse(files["package.json"]) as { devDependencies: object };
+  const lock = JSON.parse(files["package-lock.json"]) as Lock;
+  const folder = "packages/hugoautogen";
+  const [own, module] = [
+    { ...site, workspaces: [folder] },
+    { name: "hugoautogen", version: "0.1.0", dependencies: devDependencies },
+  ];
+  const link = { "node_modules/hugoautogen": { resolved: folder, link: true }, [folder]: module };
+  return {
+    "package.json": JSON.stringify(own),
+    "package-lock.json": JSON.stringify({ ...lock, packages: { ...lock.packages, "": own, ...link } }),
+    [`${folder}/package.json`]: JSON.stringify(module),
+  };
+}

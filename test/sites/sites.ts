@@ -5,7 +5,7 @@
 import type { BuilderSettings } from "../../service/builder/settings.ts";
 import type { GitHost } from "../fakes/git-host.ts";
 import type { Files } from "../fakes/git-repository.ts";
-import { publishPackages } from "../fakes/npm-registry.ts";
+import { inWorkspace, publishPackages } from "../fakes/npm-registry.ts";
 import type { Chosen } from "../service/builder/build/fake-hugo.ts";
 import { inDocs, pixel } from "../service/builder/hugo-site.ts";
 import { moduleOf, zipOf } from "../service/fetcher/module-proxy.ts";
@@ -59,23 +59,6 @@ const packages = {
   "babel.config.js": 'module.exports = { plugins: ["@babel/plugin-transform-arrow-functions"] }',
   ...{ "assets/a.css": "@tailwind utilities; a { user-select: none }", "assets/a.js": "const f = () => 1;" },
 };
-/** The site's packages as those of a module, which `hugo mod npm pack` writes into a workspace. */
-function packed(
-  { devDependencies, ...site }: { devDependencies?: object },
-  lock: { packages: Record<string, object> },
-) {
-  const [folder, module] = [
-    "packages/hugoautogen",
-    { name: "hugoautogen", version: "0.1.0", dependencies: devDependencies },
-  ];
-  const own = { ...site, workspaces: [folder] };
-  const link = { "node_modules/hugoautogen": { resolved: folder, link: true }, [folder]: module };
-  return {
-    "package.json": JSON.stringify(own),
-    "package-lock.json": JSON.stringify({ ...lock, packages: { ...lock.packages, "": own, ...link } }),
-    [`${folder}/package.json`]: JSON.stringify(module),
-  };
-}
 const processed = (css: string, js = ""): string =>
   `<b class="p-4">{{ (resources.Get "a.css" | ${css} | minify).Content }}</b>` +
   (js && `{{ (resources.Get "a.js" | ${js}).Content }}`);
@@ -177,7 +160,6 @@ export const sites: Readonly<Record<string, Site>> = {
   "packages that a module mounts": [
     "0.168.0",
     (host) => {
-      const { "package.json": manifest, "package-lock.json": lock } = publishPackages(host.files, "npm-three");
       const mounts = [
         ["layouts", "layouts"],
         ["node_modules/postcss", "assets/p"],
@@ -189,7 +171,7 @@ export const sites: Readonly<Record<string, Site>> = {
       return {
         ...{ ...toml(imports("theme")), "go.mod": "require example.org/theme v1.2.5\n" },
         "go.sum": published(host, "example.org/theme", "v1.2.5", files),
-        ...packed(JSON.parse(manifest), JSON.parse(lock)),
+        ...inWorkspace(publishPackages(host.files, "npm-three")),
       };
     },
     { "index.html": "The MIT License" },

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
 import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
-import { publishPackages } from "../../fakes/npm-registry.ts";
+import { inWorkspace, publishPackages } from "../../fakes/npm-registry.ts";
 import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
 import { noArchives, releaseArchive } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
@@ -82,7 +82,7 @@ test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, ma
     return (await fetches()) - before;
   };
   const first = repositories.site.push({
-    ...{ ...siteFiles(), "go.mod": null, "go.sum": null, ...publishPackages(git.files, "npm-three") },
+    ...{ ...siteFiles(), "go.mod": null, "go.sum": null, ...inWorkspace(publishPackages(git.files, "npm-three")) },
     "postcss.config.js": `module.exports = { plugins: { tailwindcss: {}, autoprefixer: { overrideBrowserslist: "Safari 8" } } }`,
     "tailwind.config.js": `module.exports = { content: ["layouts/**/*.html"] }`,
     "babel.config.js": `module.exports = { plugins: ["@babel/plugin-transform-arrow-functions"] }`,
