@@ -8,6 +8,7 @@ import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { inWorkspace, publishPackages } from "../../fakes/npm-registry.ts";
 import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
+import { until } from "../lab/process.ts";
 import { noArchives, releaseArchive } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, siteFiles } from "./site.ts";
@@ -77,8 +78,12 @@ test("PostCSS, Tailwind 3 and 4 and Babel, of packages that are fetched once, ma
     Number(await host.read(`journalctl -o cat -u '${units.fetcher("site", "*")}' | grep -c ^Started || :`));
   const before = await fetches();
   const shown = async (...texts: string[]) => {
-    const { body } = await rebuild.visit();
-    for (const text of texts) expect(body).toContain(text);
+    // A comparison may have built the commit before `up` brought another release.
+    const isThere = async () => {
+      const { body } = await rebuild.visit();
+      return texts.every((text) => body.includes(text)) || undefined;
+    };
+    await until(`the page has ${texts}`, isThere, { timeout: 60_000 });
     return (await fetches()) - before;
   };
   const first = repositories.site.push({
