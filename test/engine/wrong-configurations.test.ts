@@ -1,124 +1,102 @@
-/**
- * Wrong configurations under the real engine: from the stack file's YAML to what the user reads, which is on one page in
- * wrong-configurations.txt.
- */
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { parse, stringify } from "yaml";
-import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
-import { emptyZone } from "../fakes/cloudflare/zone.ts";
-import { type Run, type Workspace, workspace } from "./engine.ts";
-import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
-import { previews, type Row, right } from "./wrong-configurations.ts";
+/** What YAML, the engine and its encryption make of wrong configurations. test/infra/config has each fault. */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { parse } from "yaml";
+import { type secrets, stackFile } from "../fixtures.ts";
+import { type ProgramStack, programStack } from "./program-stack.ts";
 
-const rows = previews.flat();
-let folder: string;
-let api: Api;
-let ssh: FakeSsh;
-let stack: Workspace;
-/** The stack file of `right`. */
+let all: ProgramStack;
+/** The stack file without a fault, and its encrypted secrets. */
 let text: string;
-/** The rows' encrypted values. */
-const encrypted = new Map<Row, unknown>();
-
-/** A text that stands for itself in YAML and occurs nowhere else. */
-const place = (index: number) => `THE-ROW-${index}-`;
-
-/** `hosts[0].name` -> ["pushgate:hosts", 0, "name"]; what is in quotes is one key. */
-function stepsOf(key: string): (string | number)[] {
-  if (key.startsWith('"')) return [`pushgate:${JSON.parse(key)}`];
-  const [first = "", ...rest] = key.split(/[.[]/);
-  const steps = rest.map((step) => (step.endsWith("]") ? Number.parseInt(step, 10) : step));
-  return [first.includes(":") ? first : `pushgate:${first}`, ...steps];
-}
-
-function changed(group: readonly Row[]): string {
-  const file = parse(text) as { config: Record<string, unknown> };
-  for (const [index, row] of group.entries()) {
-    const [key, written] = row;
-    const steps = stepsOf(key);
-    let at: Record<string | number, unknown> = file.config;
-    for (const step of steps.slice(0, -1)) {
-      at[step] ??= {};
-      at = at[step] as typeof at;
-    }
-    const last = steps.at(-1)!;
-    at[last] = typeof written === "object" ? encrypted.get(row) : place(index);
-    if (written === undefined) delete at[last];
-  }
-  const yaml = stringify(file, { lineWidth: 0 });
-  return group.reduce((so, [, written], index) => so.replace(place(index), () => String(written)), yaml);
-}
-
-const full = (key: string): string => {
-  const plain = key.replaceAll('"', "");
-  return plain.includes(":") ? plain : `pushgate:${plain}`;
-};
-/** The keys that a row's faults name. */
-const keysOf = ([key, , ...more]: Row): string[] => (more.length > 0 ? more : [key]).map(full);
-const errors = ({ diagnostics }: Run): string[] =>
-  diagnostics.filter(({ severity }) => severity === "error").map(({ message }) => message.trimEnd());
-const firstWord = (line: string): string => line.trim().split(" ")[0]!;
-
+let encrypted: Readonly<Record<keyof typeof secrets, object>>;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "pushgate-wrong-"));
-  ssh = fakeSsh(folder);
-  api = await startApi({ zone: emptyZone("example.org", "pro") });
-  const secret = rows.filter(([, written]) => typeof written === "object");
-  stack = await workspace({
-    path: [folder],
-    starts: true,
-    config: { ...right.config, "cloudflare:baseUrl": api.url },
-    secrets: {
-      ...{ "cloudflare:apiToken": apiToken, "pushgate:secrets": right.secrets },
-      "pushgate:rows": Object.fromEntries(
-        secret.map(([, written], i) => [`r${i}`, (written as { secret: string }).secret]),
-      ),
-    },
-  });
-  const { config } = parse(readFileSync(stack.stackFile, "utf8")) as { config: Record<string, object> };
-  for (const [i, one] of Object.values(config["pushgate:rows"]!).entries()) encrypted.set(secret[i]!, one);
-  stack.configure({ "pushgate:rows": undefined });
-  text = readFileSync(stack.stackFile, "utf8");
+  all = await programStack({ starts: true });
+  text = readFileSync(all.stack.stackFile, "utf8");
+  encrypted = parse(text).config["pushgate:secrets"];
 });
-afterAll(async () => {
-  stack?.close();
-  await api?.close();
-  if (folder) rmSync(folder, { recursive: true });
-});
-const titleOf = ([key, written]: Row): string =>
-  `${key}: ${typeof written === "object" ? `secure ${JSON.stringify(written.secret)}` : (written ?? "left out")}`;
+beforeEach(() => writeFileSync(all.stack.stackFile, text));
+afterAll(() => all?.close());
 
-test("each preview reports all faults of its rows and no other, before any request, and quotes no secret", async () => {
-  const page: string[] = [];
-  for (const group of previews) {
-    writeFileSync(stack.stackFile, changed(group));
-    const run = await stack.preview();
+const [host] = stackFile["pushgate:hosts"];
+const [hook, other] = stackFile["pushgate:hooks"];
+const [long, token] = ["x".repeat(40), "Bearer 0123456789"];
+
+type Keys = Record<string, unknown>;
+test.each<[what: string, config: () => Keys, secrets: Keys, ...faults: string[]]>([
+  [
+    "values that YAML reads as another type, and keys that are left out",
+    () => ({
+      ...{ "pushgate:zone": undefined, "pushgate:edge": "pro" },
+      // As `pulumi config set` writes it without --path.
+      "pushgate:hosts[0].state": "absent",
+      "pushgate:hosts": [{ ...host, name: 7, originPort: "8443" }],
+      "pushgate:hooks": [
+        { ...hook, branch: true },
+        { ...other, branch: "新分支/50%#ünï" },
+      ],
+      "pushgate:limits": { bodyBytes: 1e9 },
+    }),
+    {},
+    "pushgate:zone is empty. Use a DNS name",
+    'pushgate:edge is "pro". Use an object',
+    "pushgate:hosts[0].state is a part of another key, written without --path. Run: npx pulumi config rm",
+    "pushgate:hosts[0].name is 7, which YAML reads as a number: put it in quotes.",
+    'pushgate:hosts[0].originPort is "8443". Use a TCP port',
+    "pushgate:hooks[0].branch is true, which YAML reads as a boolean: put it in quotes.",
+    "pushgate:limits.bodyBytes is 1000000000. Use a number",
+  ],
+  [
+    "encrypted secrets",
+    () => ({}),
+    {
+      "pushgate:secrets": { site: { current: long.slice(9), curent: long }, other: { current: long } },
+      "cloudflare:apiToken": token,
+    },
+    "pushgate:secrets.site.current has fewer than 32 characters.",
+    "pushgate:secrets.site.curent is not a key pushgate knows. Did you mean current?",
+    "pushgate:secrets.other belongs to no hook. Correct the hook's name, or run: npx pulumi config rm --path",
+    "cloudflare:apiToken has characters that no token has, such as a space.",
+  ],
+  [
+    "plain text beside encrypted secrets",
+    () => ({
+      "pushgate:secrets": { ...encrypted, site: { ...encrypted.site, current: long } },
+      "cloudflare:apiToken": token,
+    }),
+    {},
+    "pushgate:secrets.site.current is plain text beside encrypted secrets. Make a new secret",
+    "cloudflare:apiToken is plain text. Make a new token",
+  ],
+  [
+    "plain text alone",
+    () => ({ "pushgate:secrets": { site: { current: long }, docs: { current: `${long}y` } } }),
+    {},
+    "pushgate:secrets is plain text. For each hook, run: npx pulumi config set --secret --path",
+  ],
+  [
+    "missing secrets, and an unknown key",
+    () => ({ "pushgate:secrets": undefined, "cloudflare:apiToken": undefined, "pushgate:limit": { bodyBytes: 1024 } }),
+    {},
+    "pushgate:limit is not a key pushgate knows. Did you mean limits?",
+    ...["pushgate:secrets.site is missing. Run: ", "pushgate:secrets.docs is missing. Run: "],
+    "cloudflare:apiToken is missing: pushgate reads it from the stack's configuration",
+  ],
+])(
+  "a preview reports each fault of %s, before any request, and quotes no secret",
+  async (_, config, secrets, ...wanted) => {
+    all.stack.configure(config());
+    await all.stack.setSecrets(secrets);
+    const run = await all.stack.preview();
     expect(run.code, run.stdout).toBe(1);
-    const [error = "", ...others] = errors(run);
-    const [count, ...faults] = error.split("\n");
-    const keys = group.flatMap(keysOf);
-    expect([others, faults.map(firstWord).sort()]).toEqual([[], keys.sort()]);
-    expect(count).toMatch(new RegExp(`^${keys.length} faults? in the stack configuration\\. Nothing was changed\\.$`));
+    const [error = "", ...more] = run.diagnostics.filter(({ severity }) => severity === "error");
+    const [count, ...faults] = (error as { message: string }).message.trimEnd().split("\n");
+    const begins = (fault: string) => wanted.find((one) => fault.trim().startsWith(one)) ?? fault;
+    expect([more, faults.map(begins).sort()]).toEqual([[], [...wanted].sort()]);
+    expect(count).toMatch(/^\d faults? in the stack configuration\. Nothing was changed\.$/);
     const printed = run.stdout + run.stderr;
     expect(printed).not.toMatch(/^\s+at |file:\/\/|node:internal|unhandled/m);
+    for (const word of [long.slice(9), token]) expect(printed).not.toContain(word);
     expect(run.steps.map(({ type }) => type)).toEqual(["pulumi:pulumi:Stack"]);
-    for (const [key, written] of group) {
-      if (typeof written === "object") expect(printed).not.toContain(written.secret);
-      else if (/^(secrets|cloudflare:apiToken)/.test(key) && written) expect(printed).not.toContain(written);
-    }
-    for (const row of group)
-      page.push(`${titleOf(row)}\n${faults.filter((one) => keysOf(row).includes(firstWord(one))).join("\n")}\n`);
-  }
-  expect(api.requests).toEqual([]);
-  expect(existsSync(ssh.log)).toBe(false);
-  await expect(page.join("\n")).toMatchFileSnapshot("wrong-configurations.txt");
-});
-
-test("without a change the configuration is accepted", async () => {
-  writeFileSync(stack.stackFile, text);
-  const accepted = await stack.preview();
-  expect(accepted.code, accepted.stdout).toBe(0);
-});
+    expect([all.api.requests, existsSync(all.ssh.log)]).toEqual([[], false]);
+  },
+);
