@@ -6,33 +6,21 @@
  */
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
-import { parseArgs } from "node:util";
-import { keptByNpm } from "../infra/cli/command.ts";
 import { measure } from "./bench/measure.ts";
 import { cpu, type Report, starts, store, table, times } from "./bench/report.ts";
 import { bundleAll, coldStart, peers, pin, startAll } from "./bench/servers.ts";
+import { misused, optionsOf } from "./options.ts";
 
-try {
-  keptByNpm(["rounds", "node", "host", "release", "json", "write"], "npm run bench --", process.env);
-} catch (error) {
-  console.error(`bench: ${(error as Error).message}`);
-  process.exit(2);
-}
-const { values } = parseArgs({
-  options: {
-    rounds: { type: "string", default: "15" },
-    node: { type: "string", default: process.execPath },
-    host: { type: "boolean", default: false },
-    release: { type: "string", default: "bookworm" },
-    json: { type: "boolean", default: false },
-    write: { type: "boolean", default: false },
-  },
+const values = optionsOf("bench", {
+  rounds: { type: "string", default: "15" },
+  node: { type: "string", default: process.execPath },
+  host: { type: "boolean", default: false },
+  release: { type: "string", default: "bookworm" },
+  json: { type: "boolean", default: false },
+  write: { type: "boolean", default: false },
 });
 const rounds = Number(values.rounds);
-if (!(rounds >= 1)) {
-  console.error("bench: use a number from 1 for --rounds");
-  process.exit(2);
-}
+if (!(rounds >= 1)) misused("bench", "use a number from 1 for --rounds");
 const say = (text: string) => void console.error(`bench: ${text}`);
 
 if (values.host) {

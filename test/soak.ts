@@ -6,34 +6,26 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
-import { keptByNpm } from "../infra/cli/command.ts";
 import { delivery } from "./fakes/deliveries.ts";
 import { example, random } from "./fixtures.ts";
 import { soakWalks } from "./infra/apply/reconcile-walk.ts";
+import { misused, optionsOf } from "./options.ts";
 import { bundled } from "./service/bundles.ts";
 import { type Receiver, startReceiver } from "./service/receiver-process.ts";
 
-try {
-  const options = "minutes seed release rebuild hostile drift walk kills runs steps".split(" ");
-  keptByNpm(options, "npm run soak --", process.env);
-} catch (error) {
-  console.error(`soak: ${(error as Error).message}`);
-  process.exit(2);
-}
 // It runs in its own lab and ends the process.
 if (["--rebuild", "--hostile", "--drift", "--walk"].some((word) => process.argv.includes(word)))
   await import("./hosts/rebuild/soak.ts");
 
-const { values } = parseArgs({
-  options: { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },
-});
+const values = optionsOf(
+  "soak",
+  { minutes: { type: "string", default: "10" }, seed: { type: "string", default: "1" } },
+  "release rebuild hostile drift walk kills runs steps",
+);
 const minutes = Number(values.minutes);
 const firstSeed = Number(values.seed);
-if (!(minutes > 0) || !Number.isInteger(firstSeed)) {
-  console.error("soak: use a number above 0 for --minutes and a whole number for --seed");
-  process.exit(2);
-}
+if (!(minutes > 0) || !Number.isInteger(firstSeed))
+  misused("soak", "use a number above 0 for --minutes and a whole number for --seed");
 
 /** Changes one byte of each body, so that the signature does not match: the receiver answers 401 and spools nothing. */
 async function deliveries(receiver: Receiver, seed: number, count: number): Promise<void> {

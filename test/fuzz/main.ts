@@ -8,29 +8,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
-import { keptByNpm } from "../../infra/cli/command.ts";
+import { misused, optionsOf } from "../options.ts";
 import { bundled } from "../service/bundles.ts";
 import { fuzzBundle } from "./run.ts";
 
-try {
-  keptByNpm(["count", "seconds", "seed"], "npm run fuzz --", process.env);
-} catch (error) {
-  console.error(`fuzz: ${(error as Error).message}`);
-  process.exit(2);
-}
-const { values } = parseArgs({
-  options: {
-    count: { type: "string", default: "1000000" },
-    seconds: { type: "string", default: "3600" },
-    seed: { type: "string", default: String(Date.now() % 1_000_000) },
-  },
+const values = optionsOf("fuzz", {
+  count: { type: "string", default: "1000000" },
+  seconds: { type: "string", default: "3600" },
+  seed: { type: "string", default: String(Date.now() % 1_000_000) },
 });
 const [count, seconds, seed] = [Number(values.count), Number(values.seconds), Number(values.seed)];
-if (!(count >= 100) || !(seconds > 0) || !Number.isInteger(seed)) {
-  console.error("fuzz: use a number from 100 for --count, one above 0 for --seconds, and a whole number for --seed");
-  process.exit(2);
-}
+if (!(count >= 100) || !(seconds > 0) || !Number.isInteger(seed))
+  misused("fuzz", "use a number from 100 for --count, one above 0 for --seconds, and a whole number for --seed");
 console.log(`fuzz: --seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), "pushgate-fuzz-"));
 try {

@@ -6,7 +6,7 @@
  * With --drift [--runs N]: makes and repairs all manual changes of drift.ts, or N rounds of them from the seed's on.
  * With --walk [--steps N]: a random walk of changes, interrupted applies and killed engines (walk.ts).
  */
-import { parseArgs } from "node:util";
+import { misused, optionsOf } from "../../options.ts";
 import { cutRuns } from "../cuts/steps.ts";
 import { rounds } from "../drift.ts";
 import { bootHost } from "../lab/host.ts";
@@ -20,28 +20,24 @@ import { soakKills } from "./soak-kills.ts";
 import { walk } from "./walk.ts";
 import { buildRebuild } from "./world.ts";
 
-const { values } = parseArgs({
-  options: {
-    rebuild: { type: "boolean" },
-    hostile: { type: "boolean", default: false },
-    drift: { type: "boolean", default: false },
-    minutes: { type: "string", default: "10" },
-    walk: { type: "boolean", default: false },
-    steps: { type: "string", default: "500" },
-    kills: { type: "string", default: "1000" },
-    runs: { type: "string", default: "100" },
-    seed: { type: "string", default: "1" },
-    release: { type: "string", default: "bookworm" },
-  },
+const values = optionsOf("soak", {
+  rebuild: { type: "boolean" },
+  hostile: { type: "boolean", default: false },
+  drift: { type: "boolean", default: false },
+  minutes: { type: "string", default: "10" },
+  walk: { type: "boolean", default: false },
+  steps: { type: "string", default: "500" },
+  kills: { type: "string", default: "1000" },
+  runs: { type: "string", default: "100" },
+  seed: { type: "string", default: "1" },
+  release: { type: "string", default: "bookworm" },
 });
 const [kills = 0, runs, seed = 0, minutes = 0, steps = 0] = (
   ["kills", "runs", "seed", "minutes", "steps"] as const
 ).map((name) => {
   const given = Number(values[name]);
-  if (!(given >= 0) || (name !== "minutes" && !Number.isInteger(given))) {
-    console.error(`soak: --${name} is ${values[name]}. Use a ${name === "minutes" ? "" : "whole "}number.`);
-    process.exit(2);
-  }
+  if (!(given >= 0) || (name !== "minutes" && !Number.isInteger(given)))
+    misused("soak", `--${name} is ${values[name]}. Use a ${name === "minutes" ? "" : "whole "}number.`);
   return given;
 });
 const release = await ready("soak", values.release);
