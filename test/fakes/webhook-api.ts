@@ -160,6 +160,7 @@ const github: Family = {
     const field = unknownField(body, "name", "active", "events", "config", "add_events", "remove_events");
     const below = unknownField(config, "url", "content_type", "secret", "insecure_ssl");
     if (field ?? below) return problem(422, `Invalid request. "${field ?? below}" is not a permitted key.`);
+    if (body.name !== undefined && body.name !== "web") return problem(422, "name is not web");
     const events = (body.events as string[] | undefined) ?? ["push"];
     const known = ["push", "ping", "pull_request", "issues", "release", "*"];
     const stranger = events.find((event) => !known.includes(event));
@@ -366,6 +367,7 @@ const families = {
   "bitbucket-data-center": dataCenter,
 };
 export type FamilyName = keyof typeof families;
+export const shownBy = (webhook: StoredWebhook): object => families[webhook.family].shown(webhook);
 
 export class WebhookApi {
   readonly webhooks: StoredWebhook[] = [];

@@ -4,6 +4,7 @@ import { nextLink, readWebhooks, recordedAnswer, webhookRequests } from "../../.
 import { apis } from "../../../../service/git-hosts/api/index.ts";
 import { type GitHostName, gitHostNames } from "../../../../service/git-hosts/index.ts";
 import { repositoryOf } from "../../../../service/git-hosts/repository.ts";
+import { type FamilyName, shownBy } from "../../../fakes/webhook-api.ts";
 
 const apiOf = (name: GitHostName) => apis[name]!.webhooks;
 const requestsOf = (name: GitHostName, repository = "https://git.example.net/example/site.git") =>
@@ -15,27 +16,12 @@ const plain = "x".repeat(40);
 
 describe("the settings of a webhook:", () => {
   const config = { url, content_type: "json", secret: "********", insecure_ssl: "0" };
-  const gitea = { id: 7, active: true, events: ["push"], config: { url, content_type: "json" }, branch_filter: "*" };
-  /** As each API shows a webhook that pushgate made. */
-  const made: Partial<Record<GitHostName, object>> = {
-    github: { id: 7, active: true, events: ["push"], config },
-    gitlab: {
-      ...{ id: 7, url, push_events: true, push_events_branch_filter: "", enable_ssl_verification: true },
-      ...{ alert_status: "executable", token_present: true, signing_token_present: false },
-    },
-    gitea,
-    gogs: gitea,
-    bitbucket: {
-      ...{ uuid: "{7}", url, active: true, events: ["repo:push"] },
-      ...{ secret_set: true, skip_cert_verification: false },
-    },
-    "bitbucket-data-center": {
-      ...{ id: 7, url, active: true, events: ["repo:refs_changed"] },
-      ...{ configuration: { secret: "s" }, sslVerificationRequired: true },
-    },
-  };
+  const usual = { repository: "", contentType: "json", secret: plain, active: true, verifies: true };
+  /** As the fake of each API shows a webhook that pushgate made. */
+  const madeAt = (family: FamilyName) =>
+    shownBy({ ...usual, id: 7, family, url, events: [/^bit/.test(family) ? "repo:push" : "push"] });
   const settingsOf = (name: GitHostName, change: object = {}): object => {
-    const hook = { ...made[name], ...change };
+    const hook = { ...madeAt(name as FamilyName), ...change };
     const [one] = readWebhooks(apiOf(name), /bitbucket/.test(name) ? { values: [hook] } : [hook]);
     expect(one).toMatchObject({ id: name === "bitbucket" ? "{7}" : "7", url });
     return one!.settings;
@@ -99,30 +85,7 @@ describe("what is sent", () => {
     expect(apiOf("gitlab").wanted({ url, secret })).toHaveProperty(setting, "set");
   });
 
-  const likeGitea = { active: true, events: ["push"], config: { url, content_type: "json", secret: plain } };
-  test.each<[GitHostName, object]>([
-    ["github", { ...likeGitea, name: "web", config: { ...likeGitea.config, insecure_ssl: "0" } }],
-    ["gitea", { ...likeGitea, type: "gitea" }],
-    ["forgejo", { ...likeGitea, type: "forgejo" }],
-    ["gogs", { ...likeGitea, type: "gogs" }],
-    [
-      "bitbucket",
-      {
-        ...{ description: "pushgate", url, secret: plain, events: ["repo:push"] },
-        ...{ active: true, skip_cert_verification: false },
-      },
-    ],
-    [
-      "bitbucket-data-center",
-      {
-        ...{ name: "pushgate", url, configuration: { secret: plain }, events: ["repo:refs_changed"] },
-        ...{ active: true, sslVerificationRequired: true },
-      },
-    ],
-  ])("to %s is the whole configuration", (name, body) => {
-    expect(bodyOf(name, plain)).toEqual(body);
-  });
-
+  // webhooks.test.ts has each fake take the whole.
   test("to GitLab has push alone among the events, on all branches", () => {
     const body = bodyOf("gitlab", plain) as Record<string, unknown>;
     const events = Object.entries(body).filter(([name]) => name.endsWith("_events"));
