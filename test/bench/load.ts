@@ -7,7 +7,6 @@ export type Load = {
   /** Milliseconds from a request's first byte, or from the start of its connection, to the answer's last byte. */
   readonly p50: number;
   readonly p99: number;
-  /** How often each status came. */
   readonly statuses: Readonly<Record<string, number>>;
 };
 

@@ -15,7 +15,6 @@ export function removeEmptyChecksum({ folder }: Workspace): void {
   if (statSync(checksum, { throwIfNoEntry: false })?.size === 0) rmSync(checksum);
 }
 
-/** Removes the engine's lock. */
 export async function unlock(stack: Workspace): Promise<void> {
   removeEmptyChecksum(stack);
   const { code, stderr } = await stack.pulumi("cancel", "--yes", "--stack", "test");

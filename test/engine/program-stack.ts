@@ -22,7 +22,6 @@ const withoutSites = {
 export const hostsThatAre = (state: string): object[] =>
   stackFile["pushgate:hosts"].map((host) => ({ ...host, state }));
 
-/** Asserts that a command succeeded. */
 export function succeeded(run: Run): Run {
   expect(run.stdout).not.toContain("error:");
   expect(run.code, run.stdout + run.stderr).toBe(0);

@@ -16,7 +16,6 @@ export type Delivery = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** The sender's address. */
   readonly source: string;
 };
 

@@ -24,7 +24,6 @@ export type Faults = {
   delay?: number;
   /** A fetch gets 20 bytes a second, without end. */
   trickles?: boolean;
-  /** Every answer redirects to this address. */
   redirect?: string;
 };
 
@@ -60,7 +59,6 @@ export type GitHost = {
 export type GitHostOptions = {
   /** The name in its certificate and its addresses. */
   readonly name?: string;
-  /** The addresses that it listens on. */
   readonly addresses?: readonly string[];
   readonly port?: number;
   /** The folder of a git host of that name: its certificate and repositories are copied. */

@@ -74,7 +74,6 @@ export class Repository {
     this.git("update-ref", ref, commit);
   }
 
-  /** Deletes a branch or a tag. */
   remove(ref: string): void {
     this.git("update-ref", "-d", ref);
   }

@@ -6,7 +6,6 @@ const type = "application/vnd.git-lfs+json";
 
 export class LfsApi {
   readonly objects = new Map<string, Buffer>();
-  /** Paths that were requested. */
   readonly requests: string[] = [];
   /** In place of the address of an object. */
   href: string | undefined;

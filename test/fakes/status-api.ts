@@ -8,7 +8,6 @@ import { buffer } from "node:stream/consumers";
 import { gitHosts } from "../../service/git-hosts/index.ts";
 import { type HttpsServer, startHttpsServer } from "./https-server.ts";
 
-/** A result that was set. */
 type SetResult = Readonly<Record<"commit" | "state" | "context" | "description" | "url", unknown>>;
 
 export type Notification = Readonly<Record<"hook" | "site" | "state" | "commit" | "reason" | "time", string | null>> & {
@@ -18,11 +17,9 @@ export type Notification = Readonly<Record<"hook" | "site" | "state" | "commit" 
 
 /** A test changes these while the API runs. */
 export type Faults = {
-  /** Answers all requests with this status. */
   status?: number;
   headers?: OutgoingHttpHeaders;
   text?: string;
-  /** Takes requests and never answers. */
   hangs?: boolean;
   /** Sends a byte a time, without end. */
   trickles?: boolean;
@@ -61,7 +58,6 @@ export class StatusApi {
   readonly results: SetResult[] = [];
   readonly notifications: Notification[] = [];
   readonly faults: Faults = {};
-  /** Requests of any kind. */
   requests = 0;
   readonly token: string = "glpat-0123456789abcdefghij";
   /** A key of Standard Webhooks. */
@@ -114,7 +110,6 @@ export class StatusApi {
 
 export type RunningApi = HttpsServer & { readonly api: StatusApi };
 
-/** On a loopback port. */
 export async function startStatusApi(): Promise<RunningApi> {
   const api = new StatusApi();
   return { api, ...(await startHttpsServer((request, response) => api.answer(request, response))) };

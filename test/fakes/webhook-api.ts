@@ -464,7 +464,6 @@ export class WebhookApi {
 
 export type RunningWebhookApi = HttpsServer & { readonly api: WebhookApi };
 
-/** On a loopback port. */
 export async function startWebhookApi(deliver: Deliver): Promise<RunningWebhookApi> {
   const api = new WebhookApi();
   api.deliver = deliver;

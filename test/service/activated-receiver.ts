@@ -11,7 +11,6 @@ import { exchange, head, hooks, limits } from "./receiver/harness.ts";
 import { launched, listening, onLoopback } from "./receiver-process.ts";
 
 type Given = {
-  /** For deliveries. */
   readonly sockets?: number;
   /** In addition a unix socket for metrics, `metrics.sock` in the folder. */
   readonly metrics?: true;
@@ -51,7 +50,6 @@ export async function activatedReceiver({ sockets = 1, metrics, known, rewrite, 
     send: (sent = delivery(), port = ports[0]!) => exchange(port, [head(sent), sent.body]),
     /** Files of a hook's folder in the spool. */
     spooled: (hook = "site") => readdirSync(join(spool, hook)),
-    /** The journal's lines. */
     journal: () =>
       receiver.out
         .split("\n")

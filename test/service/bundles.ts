@@ -53,7 +53,6 @@ const whole: Rewrite = (_, text) => text;
 /** A build takes 0.3 s of a core, and the files of a worker share this module. */
 const built = new WeakMap<Rewrite, Map<Program, Promise<Uint8Array>>>();
 
-/** Writes the program's bundle to `outfile`. */
 export async function bundled(program: Program, outfile: string, rewrite = whole): Promise<void> {
   const bundles = built.get(rewrite) ?? new Map<Program, Promise<Uint8Array>>();
   built.set(rewrite, bundles);

@@ -1,7 +1,6 @@
 /** Descriptors that this process holds. */
 import { existsSync, readdirSync, readlinkSync } from "node:fs";
 
-/** What is open of a folder. */
 export const openIn = (folder: string): string[] =>
   readdirSync("/proc/self/fd")
     .map((descriptor) => `/proc/self/fd/${descriptor}`)

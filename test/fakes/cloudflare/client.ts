@@ -19,7 +19,6 @@ export function clientOf(api: () => Api) {
   }
   return {
     ask,
-    /** The answer's result, believed to be a T. */
     result: async <T>(method: string, path: string, body?: unknown): Promise<T> =>
       (await ask(method, path, body)).result as T,
     /** "400 20217 'zone' is not a valid value …" */

@@ -24,7 +24,6 @@ export type EdgeOptions = OriginOptions & {
 export type EdgeEvent = {
   readonly ray: string;
   readonly target: string;
-  /** What the visitor got. */
   readonly status: number;
   readonly decidedBy?: SecurityEvent | undefined;
 };

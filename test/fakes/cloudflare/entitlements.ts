@@ -36,7 +36,6 @@ export const quota = (phase: string, plan: Plan): number =>
   phases[phase]!.rules[plan] ?? phases[phase]!.rules.enterprise!;
 
 const booleans = [true, false];
-/** Settings of a configuration rule. */
 const configValues: Readonly<Record<string, readonly unknown[]>> = {
   automatic_https_rewrites: booleans,
   bic: booleans,

@@ -6,7 +6,6 @@
 import type { Plan } from "../../../infra/config/settings.ts";
 
 export type EdgeRequest = {
-  /** The visitor's address. */
   readonly source: string;
   readonly method: string;
   /** Without a port. */

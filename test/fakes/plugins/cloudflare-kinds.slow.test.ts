@@ -56,7 +56,6 @@ beforeEach(async () => {
 });
 afterAll(() => api?.close());
 
-/** Creates the object. */
 async function made(type: string, given = inputs[type]!) {
   if (type === "AuthenticatedOriginPulls") {
     const certificate = inputs.AuthenticatedOriginPullsHostnameCertificate!;
@@ -101,7 +100,6 @@ ${all.map((one, i) => `export const is${i}: Outputs<${type}> = ${JSON.stringify(
 });
 
 const ofOtherRules = "Ruleset rules[].logging of a rule that is no skip";
-/** The live object of each kind. */
 const live: Readonly<Record<string, (zone: ZoneState) => object>> = {
   AuthenticatedOriginPulls: (zone) => zone.origin_pulls.hostnames[0]!,
   AuthenticatedOriginPullsHostnameCertificate: (zone) => zone.origin_pulls.hostname_certificates[0]!,

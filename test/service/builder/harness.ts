@@ -284,7 +284,6 @@ async function benchIn(
   return {
     ...{ folder, places, builder, journal, status, repository },
     content: at("content"),
-    /** Puts a delivery into the spool. */
     deliver,
     push,
     /** Of a member of the writers' group; the others are of root. */

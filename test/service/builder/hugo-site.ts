@@ -20,7 +20,6 @@ disableKinds = ["taxonomy", "term", "RSS", "sitemap"]
 export const attributes = { ".gitattributes": "*.png filter=lfs diff=lfs merge=lfs -text\n" };
 export const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${"a".repeat(64)}\nsize 9\n`;
 
-/** A PNG. */
 export const pixel = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
@@ -40,7 +39,6 @@ export const siteFiles = (revision: number): Files => ({
   ...(revision > 1 && { [`static/${asset(revision - 1)}`]: null }),
 });
 
-/** These files in the folder docs of the repository. */
 export const inDocs = (files: Files): Files =>
   Object.fromEntries(Object.entries(files).map(([path, entry]) => [`docs/${path}`, entry]));
 

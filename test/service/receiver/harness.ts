@@ -105,7 +105,6 @@ export function dial(port: number): Promise<Socket> {
   });
 }
 
-/** One chunk of a chunked body. */
 export const chunk = (bytes: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(`${Buffer.byteLength(bytes).toString(16)}\r\n`), Buffer.from(bytes), Buffer.from("\r\n")]);
 

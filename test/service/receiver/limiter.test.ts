@@ -63,7 +63,6 @@ describe("the budget of rejections", () => {
 });
 
 describe("places", () => {
-  /** Frees the place. */
   function entered(place: (() => void) | string): () => void {
     if (typeof place === "string") throw new Error(place);
     return place;

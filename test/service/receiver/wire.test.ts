@@ -15,7 +15,6 @@ beforeEach(async () => {
 });
 afterEach(() => running.stop());
 
-/** A push of exactly this many bytes. */
 function push(bytes: number): Buffer {
   const text = '{"ref":"refs/heads/main","pad":""}';
   return Buffer.from(text.replace('""', `"${"x".repeat(bytes - text.length)}"`));

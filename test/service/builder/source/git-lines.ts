@@ -9,7 +9,6 @@ type Environment = Readonly<Record<string, string>>;
 const key = /^GIT_CONFIG_KEY_/;
 const option = / -o '(\w+)=(?:[^']|'\\'')*'/g;
 
-/** All of them. */
 export function linesOf(builder: Builder): string[] {
   const env = environment(builder);
   const variables = Object.keys(env).filter(
