@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,6 +11,7 @@ import { build } from "esbuild";
 import { bundling } from "../../infra/host/programs/programs.ts";
 import { secrets } from "../fixtures.ts";
 import { bundled, receiverFlags } from "../service/bundles.ts";
+import { freePort } from "../service/receiver-process.ts";
 import type { Dial } from "./load.ts";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
@@ -92,14 +93,6 @@ export async function bundleAll(): Promise<Bundles> {
       logLevel: "error",
     });
   return { folder, of };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await new Promise((resolve) => server.once("listening", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 const accepts = (port: number): Promise<boolean> =>

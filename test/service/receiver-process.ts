@@ -69,6 +69,13 @@ export async function onLoopback() {
   return { ...socket, port: (socket.server.address() as AddressInfo).port };
 }
 
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const { server, port } = await onLoopback();
+  await once(server.close(), "close");
+  return port;
+}
+
 /** `prepare` changes the spool before the start. `known`: the secrets of each hook, newest first. */
 export async function startReceiver(
   bundle: string,

@@ -1,13 +1,12 @@
 /** The real sshd and ssh-agent, with keys, on a host whose owner has configured ssh for other programs. */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
-import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeEach } from "vitest";
 import type { Builder } from "../../../../service/builder/settings.ts";
 import { Repository } from "../../../fakes/git-repository.ts";
-import { onLoopback } from "../../receiver-process.ts";
+import { freePort } from "../../receiver-process.ts";
 import { cannotBuild } from "../harness.ts";
 import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
 import { type Changes, gitWith } from "./git-lines.ts";
@@ -64,8 +63,7 @@ export const knownHost = (name: "host" | "impostor") => `[127.0.0.1]:${server.po
 export const pin = (name: "host" | "impostor") => writeFileSync(at(pinned), knownHost(name));
 
 async function startServer() {
-  const { server: probe, port } = await onLoopback();
-  await once(probe.close(), "close");
+  const port = await freePort();
   // What sshd needs as root.
   if (process.getuid?.() === 0) mkdirSync("/run/sshd", { recursive: true });
   const uploads = `restrict,command="git upload-pack ${at("site.git")}"`;
