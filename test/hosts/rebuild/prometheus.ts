@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Host } from "../lab/host.ts";
 
 const docs = (name: string) => readFileSync(new URL(`../../../docs/${name}`, import.meta.url), "utf8");
-export const metricsPage = docs("metrics.md");
+const metricsPage = docs("metrics.md");
 
 /** The blocks of docs/metrics.md in a language, in their order. */
 const blocks = (language: string): string[] =>

@@ -1,6 +1,16 @@
 /** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on inherited sockets. */
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, mkdirSync, openSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import type { Server } from "node:http";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
@@ -173,7 +183,7 @@ describe("of a status.json", () => {
   });
 });
 
-test("each metric has help and type, and none is there without a sample", async () => {
+test("docs/metrics.md names each metric with its type, each reason and result; none is there without a sample", async () => {
   metrics = createMetrics({ spool: join(root, "spool"), hooks: [] });
   expect((await metrics.collect()).match(/^# .*/gm)).toEqual([
     "# HELP pushgate_requests_rejected_total Requests that the receiver rejected. Without a hook: those to no hook.",
@@ -181,15 +191,15 @@ test("each metric has help and type, and none is there without a sample", async 
   ]);
   metrics = createMetrics({ spool: join(root, "spool"), hooks: [{ ...docs, statusFile: join(root, "status.json") }] });
   writeFileSync(join(root, "status.json"), JSON.stringify({ runs: {}, succeeded: "2026-11-21T07:00:00.000Z" }));
-  const lines = (await metrics.collect()).split("\n").filter((line) => line.startsWith("#"));
-  const types = lines.flatMap((line) => /^# TYPE pushgate_(.*)/.exec(line)?.[1] ?? []);
-  expect(types).toEqual([
-    ...["deliveries_accepted_total counter", "deliveries_ignored_total counter", "requests_rejected_total counter"],
-    ...["spool_deliveries gauge", "spool_oldest_seconds gauge", "builds_total counter", "build_failures gauge"],
-    "last_success_timestamp_seconds gauge",
-  ]);
-  for (const [i, type] of types.entries())
-    expect(lines[2 * i]).toMatch(new RegExp(`^# HELP pushgate_${type.split(" ")[0]} [A-Z].*\\.$`));
+  const text = await metrics.collect();
+  const page = readFileSync(new URL("../../../docs/metrics.md", import.meta.url), "utf8");
+  const matched = (in_: string, pattern: RegExp) => [...in_.matchAll(pattern)].map(([, ...words]) => words.join(" "));
+  const described = matched(text, /^# HELP (\w+) [A-Z].*\.\n# TYPE \1 (\w+)$/gm);
+  expect(described.sort()).toEqual(matched(page, /^\| `(pushgate_\w+)` \| (\w+) \|/gm).sort());
+  for (const label of ["reason", "result"]) {
+    const [listed = ""] = matched(page, new RegExp(`^- \`${label}\` is one of ([^.]*)\\.`, "gm"));
+    expect(new Set(matched(text, new RegExp(`${label}="(\\w+)"`, "g")))).toEqual(new Set(matched(listed, /`(\w+)`/g)));
+  }
 });
 
 describe("the server", () => {
