@@ -144,6 +144,8 @@ test("a proxy that sends a byte now and then ends the fetch in its time, which i
 });
 
 const many = Array.from({ length: 1_001 }, (_, i) => `require example.org/x${i} v1.0.0\n`).join("");
+/** Modules whose digests go.sum has. */
+const [above, beside] = [moduleOf("example.org/../../x", "v1.0.0", {}), moduleOf("example.org/x", "v1.0.0/../x", {})];
 /** `answers`: of the proxy, in place of one's files. */
 type End = [what: string, mod: string, answers: Record<string, number | string>, result: string, reason: string];
 test.each<End>([
@@ -167,11 +169,13 @@ test.each<End>([
     "go.sum has the digest of no module of go.mod.",
   ],
   ["a path with ..", "require example.org/../../x v1.0.0", {}, "rejected", "go.sum has the digest of no module"],
+  ["a version with ..", "require example.org/x v1.0.0/../x", {}, "rejected", "go.sum has the digest of no module"],
   ["a thousand modules and one", many, {}, "rejected", "go.mod leads to more than 1000 modules."],
 ])("%s ends the fetch", async (_, mod, answers, result, reason) => {
-  proxy.add(one);
+  proxy.add(one, above, beside);
   for (const [name, answer] of Object.entries(answers))
     proxy.has.set(name.startsWith("/") ? name : `${one.at}.${name}`, answer);
   const message = expect.stringContaining(reason);
-  await expect(fetched(mod, sum)).rejects.toThrow(expect.objectContaining({ result, message }));
+  const sums = [sum, above.modSum, above.zipSum, beside.modSum, beside.zipSum].join("");
+  await expect(fetched(mod, sums)).rejects.toThrow(expect.objectContaining({ result, message }));
 });
