@@ -16,6 +16,18 @@ facts_of() { # shell
   [ $((jobs_begun % 8)) -ne 0 ] || wait
 }
 
+# Of pushgate's units, "is-active UNIT|" and "is-enabled UNIT|" where that is so. One systemctl costs as much as five other
+# programs, and systemd answers one after the other.
+known_units() {
+  units=$(systemctl list-units --all --plain --no-legend 'pushgate-*' 2>/dev/null)
+  # shellcheck disable=SC2046 # a list of names
+  states=$(systemctl is-enabled -- $(printf '%s\n' "$units" | cut -d ' ' -f 1) 2>/dev/null)
+  printf '%s\n' "$units" | awk -v states="$states" '
+    BEGIN { n = split(states, state, "\n") }
+    { name[NR] = $1; if ($3 == "active") printf "is-active %s|", $1 }
+    END { if (n == NR) for (i = 1; i <= n; i++) if (state[i] == "enabled") printf "is-enabled %s|", name[i] }'
+}
+
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
 layer() { # name, declared paths, globs of owned paths
@@ -89,7 +101,13 @@ probe() { # state folder
   declared=
   printf '{"pushgate":1,"rows":[\n'
   # The facts wait in the pipe until the long rows are written.
-  { system_facts; facts; wait; } | {
+  {
+    system_facts
+    known=$(known_units)
+    export known
+    facts
+    wait
+  } | {
     layers
     [ -z "$declared" ] || declared_files
     listeners

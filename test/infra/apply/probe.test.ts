@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
 import { probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import { parseProbe } from "../../../infra/apply/report.ts";
 import { applyScript, daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
 
 describe("files", () => {
@@ -77,6 +78,33 @@ describe("facts", () => {
       { output: "x", status: 0 },
       { output: "none", status: 0 },
     ]);
+  });
+
+  test("systemd is queried once for which units are enabled and active, and again for one that is not", () => {
+    using host = new ShellHost();
+    const all = "a.service loaded active running A\nb.service loaded inactive dead B";
+    const program = (states: string) => `#!/bin/sh
+case $1 in list-units) echo '${all}' ;; is-enabled) [ "$2" != -- ] && echo "queried $*" || echo '${states}' ;; *) echo "queried $*" ;; esac\n`;
+    const queries = [
+      "is-enabled a.service",
+      "is-active a.service",
+      "is-enabled b.service",
+      "is-active b.service",
+      "show a.service",
+    ];
+    const layer = probed(
+      host,
+      queries.map((query) => `systemctl ${query}`),
+    );
+    const answers = (states: string) => {
+      writeFileSync(join(host.root, "systemctl"), program(states), { mode: 0o755 });
+      const { stdout } = host.run(probeScript([layer], host.state), { PATH: `${host.root}:${process.env.PATH}` });
+      return parseProbe(stdout, [layer.name]).layers[layer.name]!.facts.map((fact) => fact?.output);
+    };
+    const again = queries.slice(2).map((query) => `queried ${query}`);
+    expect(answers("enabled\ndisabled")).toEqual(["enabled", "active", ...again]);
+    // systemd 252 ends at a unit without a file.
+    expect(answers("enabled")).toEqual([`queried ${queries[0]}`, "active", ...again]);
   });
 
   test("no fact breaks the answer", () => {
