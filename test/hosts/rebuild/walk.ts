@@ -5,6 +5,7 @@
  * `up` that finishes. A seed repeats a walk.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { killEngine, locked, unlock } from "../../engine/killed-engine.ts";
 import { random } from "../../fixtures.ts";
@@ -60,7 +61,10 @@ export async function walk({ host, world, visit }: Rebuild, steps: number, seed:
     const round = pick(rounds);
     const isWhole = round.mutations.some(([, change]) => change === ":");
     const mutations = isWhole ? round.mutations : [pick(round.mutations)];
-    if (mutations.some(([layer]) => layer !== "guard" && due.has(layer))) return;
+    // What the guard of some of them repairs must not be due.
+    const starts = mutations.some(([, change]) => change.includes(units.guard));
+    const clear = [...mutations.map(([layer]) => layer), ...(starts ? ["egress", "firewall", "routing"] : [])];
+    if (clear.some((layer) => layer !== "guard" && due.has(layer))) return;
     broken ||= round.breaks === true;
     said.push(...mutations.map((of) => of.join(": ")));
     for (const [layer, change] of [unguarded, ...mutations]) {
