@@ -1,12 +1,17 @@
 # shellcheck shell=dash
 # Begins the text of a shell that reads facts. The layer's own functions and the calls of `fact` follow.
 
-# From the one query for all units; for one that is not enabled, or not active, systemd is queried again.
+# From the one query for all units; where one is not enabled, or not active, systemd is queried again.
 systemctl() {
-  case "|$known" in
-    *"|$*|"*) echo "${1#is-}" ;;
-    *) command systemctl "$@" ;;
-  esac
+  fact_answer=
+  for fact_word; do
+    case "|$known" in
+      *"|$1 $fact_word|"*) fact_answer="$fact_answer${1#is-} " ;;
+      *) [ "$fact_word" = "$1" ] || { command systemctl "$@"; return; } ;;
+    esac
+  done
+  # shellcheck disable=SC2086 # a list of words
+  if [ -n "$fact_answer" ]; then printf '%s\n' $fact_answer; else command systemctl "$@"; fi
 }
 
 # Prints one row: what the shell text $4 prints, cut at 2 KiB, and its exit status. Even in base64 a row is shorter than

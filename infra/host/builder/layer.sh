@@ -103,6 +103,6 @@ not_active() { # target that starts them while it is enabled, units
     [ "$state" = active ] || found="$found $1"
     shift
   done
-  systemctl is-enabled --quiet "$target" || found=
+  [ -z "$found" ] || systemctl is-enabled --quiet "$target" || found=
   echo "${found:-none}"
 }

@@ -152,10 +152,6 @@ retire() {
 }
 
 # Facts; $1 is a socket's unit.
-socket_state() {
-  echo "$(systemctl is-enabled "$1") $(systemctl is-active "$1") in $(systemctl show -p ControlGroup --value "$1")"
-}
-
 bound() {
   found=$(listening "$(port_of "$units/$1")" | paste -sd , -)
   [ "$found" != "$(declared "$units/$1" | paste -sd , -)" ] || found=yes

@@ -86,16 +86,12 @@ const folderOf = (hook: string): kit.Folder => [`${paths.spool}/${hook}`, "2770"
 const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
   want.length <= 1500 ? { read: `admits ${unit}`, want } : { read: `admits ${unit} | hashed`, want: sha256(want) };
 
-const socketFact = (unit: string): HostFact => ({
-  ...{ name: `${unit} is`, read: `socket_state ${unit}`, want: `enabled active in /${slice}/${unit}` },
-});
-
 function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   const unit = units.socket(name);
   const allow = cidrs.map(asSystemd).sort().join(" ");
   const deny = [anywhere.v4, anywhere.v6].sort().join(" ");
   return [
-    socketFact(unit),
+    kit.enabledAndActive(unit),
     { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit}`, want: "yes" },
     { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
   ].map((fact) => ({ ...fact, about: unit }));
@@ -146,7 +142,7 @@ export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
     facts: [
       ...facts,
       ...sets.flatMap(socketFacts),
-      socketFact(units.metricsSocket),
+      kit.enabledAndActive(units.metricsSocket),
       {
         name: `${paths.metrics} is`,
         read: `stat -c '%F %a %U:%G' ${paths.metrics} 2>/dev/null`,
