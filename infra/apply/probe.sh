@@ -17,11 +17,11 @@ facts_of() { # shell
 }
 
 # Of pushgate's units, "is-active UNIT|" and "is-enabled UNIT|" where that is so. One systemctl costs as much as five other
-# programs, and systemd answers one after the other.
+# programs, and systemd answers one after the other. Nothing is known where systemd hangs: the facts say so.
 known_units() {
-  units=$(systemctl list-units --all --plain --no-legend 'pushgate-*' 2>/dev/null)
+  units=$(timeout -s KILL 5 systemctl list-units --all --plain --no-legend 'pushgate-*' 2>/dev/null)
   # shellcheck disable=SC2046 # a list of names
-  states=$(systemctl is-enabled -- $(printf '%s\n' "$units" | cut -d ' ' -f 1) 2>/dev/null)
+  states=$(timeout -s KILL 5 systemctl is-enabled -- $(printf '%s\n' "$units" | cut -d ' ' -f 1) 2>/dev/null)
   printf '%s\n' "$units" | awk -v states="$states" '
     BEGIN { n = split(states, state, "\n") }
     { name[NR] = $1; if ($3 == "active") printf "is-active %s|", $1 }

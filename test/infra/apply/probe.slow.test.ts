@@ -1,7 +1,9 @@
 /** Facts that do not end. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { probeScript } from "../../../infra/apply/manifest.ts";
+import { parseProbe } from "../../../infra/apply/report.ts";
 import { probed, ShellHost } from "./shell-host.ts";
 
 test("the probe ends the facts of a layer after 15 seconds, and reports those before and of other layers", () => {
@@ -16,4 +18,18 @@ test("the probe ends the facts of a layer after 15 seconds, and reports those be
   // What has ended has no command line any more.
   const line = `/proc/${readFileSync(pid, "utf8").trim()}/cmdline`;
   expect(existsSync(line) ? readFileSync(line, "utf8") : "").toBe("");
+});
+
+test("the probe goes on where systemd does not say which units are enabled and active", () => {
+  using host = new ShellHost();
+  writeFileSync(
+    join(host.root, "systemctl"),
+    "#!/bin/sh\ncase $1 in list-units) sleep 60 ;; *) echo queried ;; esac\n",
+    { mode: 0o755 },
+  );
+  const layer = probed(host, ["systemctl is-active a.service"]);
+  const began = performance.now();
+  const { stdout } = host.run(probeScript([layer], host.state), { PATH: `${host.root}:${process.env.PATH}` });
+  expect(parseProbe(stdout, [layer.name]).layers[layer.name]?.facts).toEqual([{ output: "queried", status: 0 }]);
+  expect(performance.now() - began).toBeLessThan(10_000);
 });
