@@ -23,9 +23,9 @@ const renew = "Run rm -r node_modules package-lock.json && npm install, and comm
  * By npm's own order of keys, as the builder does not parse the file.
  */
 export const linkedFolders = (text: string): string[] =>
-  [...text.matchAll(/"resolved"\s*:\s*"([^"\\]+)",\s*"link"\s*:\s*true/g)].map(([, path]) => path!).filter(isFolder);
-
-const isFolder = (path: string): boolean => folder.test(path);
+  [...text.matchAll(/"resolved"\s*:\s*"([^"\\]+)",\s*"link"\s*:\s*true/g)].flatMap(([, path = ""]) =>
+    folder.test(path) ? [path] : [],
+  );
 
 /** `linked`: the folders that a link may lead to. */
 function foreign(path: string, entry: Entry, linked: readonly string[]): string | undefined {
