@@ -110,7 +110,7 @@ export function moveAside(folder: string, path: Path): string {
 
 /** One after the other: there may be millions. */
 export function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<fs.Dirent> {
-  const opened = fs.opendirSync(folder, { ...(encoding && { encoding }), bufferSize: 1000 });
+  const opened = fs.opendirSync(folder, encoding && { encoding });
   try {
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield entry;
   } finally {

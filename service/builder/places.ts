@@ -51,6 +51,8 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     purged: join(work, "purged"),
     /** A file for each of the last runs. */
     runs: join(work, "runs"),
+    /** The bytes of a release for which the last run made room, until another run begins. */
+    roomFor: join(work, "room-for"),
     /** The commit whose checkout is complete, and on the disk. */
     checkedOut: join(work, "checked-out"),
     /** The head for which the clone was made anew. */

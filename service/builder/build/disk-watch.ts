@@ -39,7 +39,9 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
     clearInterval(timer);
   };
   const walks = async () => {
-    let most: number | undefined;
+    // Room was made before the run: the releases take no more than that, and are measured only if it matters.
+    let most = (shares.whileWriting - shares.beforeRun) * releaseBytes;
+    let isExact = false;
     let closed: ReadonlySet<string> = new Set();
     const isGenerators = (folder: string) =>
       [places.out, places.cache, places.fetched].some((top) => isUnder(folder, top));
@@ -47,9 +49,12 @@ export function watchDisk({ releaseBytes }: Limits, places: Places, end: (setbac
       await sleep(Math.max(pause, 4 * took), undefined, { ref: false });
       if (!watching) return;
       const from = uptime();
-      // Computed here and not at the start: most calls of git end before the first walk.
-      most ??= shares.whileWriting * releaseBytes - (await measure(places.releases)).bytes;
-      const found = await measure(places.work, most, () => watching);
+      let found = await measure(places.work, most, () => watching);
+      if (found.bytes > most && !isExact) {
+        isExact = true;
+        most = shares.whileWriting * releaseBytes - (await measure(places.releases)).bytes;
+        found = await measure(places.work, most, () => watching);
+      }
       if (found.bytes > most) over(tooMuch(shares.whileWriting * releaseBytes));
       // A program may open a folder after it has made it: only one that was closed at the walk before, too.
       const still = [...found.closed].find((folder) => closed.has(folder) && isGenerators(folder));

@@ -16,14 +16,16 @@ const piece = Buffer.allocUnsafe(1 << 20);
 /** The hash is of the bytes that were used, also where the file changes meanwhile. */
 function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   return withFile(file, reading, (descriptor) => {
-    if (!fstatSync(descriptor).isFile()) throw rejected(`${file} is no longer a file. Push again.`);
+    const stat = fstatSync(descriptor);
+    if (!stat.isFile()) throw rejected(`${file} is no longer a file. Push again.`);
     const hash = crypto().createHash("sha256");
     let size = 0;
-    for (let length = readSync(descriptor, piece); length > 0; length = readSync(descriptor, piece)) {
-      const bytes = piece.subarray(0, length);
+    while (size < stat.size) {
+      const bytes = piece.subarray(0, readSync(descriptor, piece));
+      if (bytes.length === 0) break;
       hash.update(bytes);
       use(bytes);
-      size += length;
+      size += bytes.length;
     }
     return { size, sha256: hash.digest("hex") };
   });
@@ -31,16 +33,18 @@ function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
 
 export const hashOf = (file: string): Hashed | undefined => tried(() => read(file));
 
-/** `former`: the published file of the same path, and the hash it was published with. */
-export function linkOrCopy(from: string, to: string, former?: { readonly file: string; readonly sha256: string }) {
-  if (former) {
-    const built = read(from);
-    // The published file is read only if the manifest has the built file's hash: it may have been changed on the disk.
-    if (built.sha256 === former.sha256 && hashOf(former.file)?.sha256 === built.sha256)
-      try {
-        linkSync(former.file, to);
-        return built;
-      } catch {} // a file system without hard links, or a file with as many as it may have
+/** undefined where the published file of the same path is another one. `former`: that file, and the hash it was published with. */
+export function linkSame(from: string, to: string, former: { readonly file: string; readonly sha256: string }) {
+  const built = read(from);
+  // The published file is read only if the manifest has the built file's hash: it may have been changed on the disk.
+  if (built.sha256 !== former.sha256 || hashOf(former.file)?.sha256 !== built.sha256) return undefined;
+  try {
+    linkSync(former.file, to);
+    return built;
+  } catch {
+    return undefined; // a file system without hard links, or a file with as many as it may have
   }
-  return withFile(to, "wx", (target) => read(from, (bytes) => writeFileSync(target, bytes)), 0o444);
 }
+
+export const copy = (from: string, to: string): Hashed =>
+  withFile(to, "wx", (target) => read(from, (bytes) => writeFileSync(target, bytes)), 0o444);

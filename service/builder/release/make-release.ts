@@ -4,11 +4,11 @@ import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
 import { pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, counting, isUnder, remove, type Tree, walk } from "../files.ts";
+import { counting, isUnder, remove, type Tree, within } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { hashOf, linkOrCopy } from "./link-or-copy.ts";
+import { copy, hashOf, linkSame } from "./link-or-copy.ts";
 import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
@@ -36,7 +36,7 @@ export async function makeRelease(
     const { changed, many } = carryAlong(draftOf, assets, kept);
     if (changed.length > 0) source.warnings.push(`files changed on the disk are not carried along: ${listed(changed)}`);
     if (many > 0) source.warnings.push(`${many} assets of former releases are not carried along: they are too many`);
-    for (const path of ["", ...walk(folder).folders]) chmodSync(join(folder, path), 0o555);
+    for (const path of foldersOf(found, draftOf)) chmodSync(join(folder, path), 0o555);
     const at = new Date().toISOString();
     const manifest = draft(places, { release, ...source, at, pages: pagesOf(found.files), files: draftOf.files });
     await syncFileSystem(places);
@@ -52,27 +52,36 @@ export async function makeRelease(
 function addBuilt({ places, release, folder, files }: Draft, found: Tree): void {
   const current = currentRelease(places);
   const former = current === undefined ? undefined : filesOf(places, current);
-  for (const path of found.folders) mkdirSync(join(folder, path));
+  const [foldersIn, filesIn] = [byParent(found.folders), byParent(found.files)];
   // Each folder is opened once.
-  for (const [at, paths] of byFolder(found.files))
-    below(places.out, at, (here) => {
-      for (const path of paths) {
-        const source = join(here, basename(path));
-        needRoom(places.site, lstatSync(source).size);
-        const known = former?.get(path);
-        const published = known && { sha256: known.sha256, file: join(places.release(current!), path) };
-        files.set(path, { ...linkOrCopy(source, join(folder, path), published), built: release });
-      }
-    });
+  const enter = (parent: string, here: string): void => {
+    for (const path of filesIn.get(parent) ?? []) {
+      const [source, target] = [join(here, basename(path)), join(folder, path)];
+      const known = former?.get(path);
+      const same = known && linkSame(source, target, { ...known, file: join(places.release(current!), path) });
+      if (!same) needRoom(places.site, lstatSync(source).size);
+      files.set(path, { ...(same ?? copy(source, target)), built: release });
+    }
+    for (const path of foldersIn.get(parent) ?? []) {
+      mkdirSync(join(folder, path));
+      within(join(here, basename(path)), (inner) => enter(path, inner));
+    }
+  };
+  // Where previews are only removed, nothing was built.
+  if (found.files.length > 0) within(places.out, (here) => enter(".", here));
 }
 
-function byFolder(paths: readonly string[]): Map<string, string[]> {
-  const folders = new Map<string, string[]>();
-  for (const path of paths) {
-    const folder = dirname(`/${path}`).slice(1);
-    if (!folders.get(folder)?.push(path)) folders.set(folder, [path]);
-  }
-  return folders;
+/** With those of what is carried along. */
+function foldersOf({ folders }: Tree, { files }: Draft): ReadonlySet<string> {
+  const all = new Set([".", ...folders]);
+  for (const path of files.keys()) for (let at = dirname(path); !all.has(at); at = dirname(at)) all.add(at);
+  return all;
+}
+
+function byParent(paths: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const parents = new Map<string, string[]>();
+  for (const path of paths) if (!parents.get(dirname(path))?.push(path)) parents.set(dirname(path), [path]);
+  return parents;
 }
 
 /** Returns those that were changed on the disk: they would be carried along for five releases. */

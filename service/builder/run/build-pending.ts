@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { tried } from "../../tried.ts";
 import { removeAsRoot, setAside } from "../build/build.ts";
+import { makeRoomAfter } from "../build/room.ts";
 import { uptime } from "../clock.ts";
 import { remove } from "../files.ts";
 import type { Places } from "../places.ts";
@@ -58,7 +59,7 @@ export async function buildPending(
     journal(await record(context, run, failing, batch));
     if ((good || once) && !run.more) removeDone(places, batch);
     pruneOld(places, run.stay);
-    if (run.stay || !good) await cleanUp(context);
+    await cleanUp(context);
 
     if (good || once) continue;
     const wait = Date.parse(failing!.next) - Date.now();
@@ -104,12 +105,13 @@ async function record(context: BuildContext, run: Run, failing: Failing | undefi
 /** What fails is tried again at the next run. */
 const pruneOld = (places: Places, stay?: readonly string[]) => tried(() => prune(places, stay ?? staying(places)));
 
-/** No run depends on this: what fails is done after the next publish. */
+/** No run depends on this: what fails is done after the next one. */
 async function cleanUp(context: BuildContext): Promise<void> {
   try {
     setAside(context.places);
     removeHalfCheckout(context.places, true);
     removeAsRoot(context.settings, context.places);
     await context.git(["gc", "--auto", "--quiet"]);
+    await makeRoomAfter(context);
   } catch {}
 }

@@ -2,7 +2,7 @@
 import { setAside } from "../build/build.ts";
 import { movedFrom } from "../build/content.ts";
 import { TooMuch } from "../build/disk-watch.ts";
-import { makeRoom } from "../build/room.ts";
+import { haveRoom, makeRoom } from "../build/room.ts";
 import { readText, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
 import { crypto } from "../release/link-or-copy.ts";
@@ -29,7 +29,7 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
   try {
     const [first] = markers;
     if (first?.kind === "rollback") return run.end(await rollBack(context, first.release ?? ""));
-    await makeRoom(context);
+    await haveRoom(context);
     setImmediate(crypto);
     const work = context.settings.previews === undefined ? advance : advancePreviews;
     try {

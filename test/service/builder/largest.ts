@@ -11,6 +11,7 @@ const markers = Array.from({ length: 1_000 }, (_, i) => `delivery ${i} ${long.sl
 const texts = {
   ...{ taken: markers, parked: markers, held: commit, madeAnew: commit, paused: "2026-01-01T00:00:00.000Z" },
   purged: "000001-cccccccccccc",
+  roomFor: `${1 << 30}`,
   unbuilt: JSON.stringify(
     Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`${i}${long.slice(0, 40)}`, { commit, attempts: 9 }])),
   ),

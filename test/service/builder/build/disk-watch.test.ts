@@ -27,12 +27,15 @@ const ended = () => vi.waitUntil(() => ends.length > 0, { timeout: 20_000 });
 test("a build is ended once where the site takes more than its shares, with its releases and all others", async () => {
   const release = "000002-aaaaaaaaaaaa";
   mkdirSync(places.release(release));
-  writeFileSync(join(places.release(release), "index.html"), Buffer.alloc(200_000));
+  writeFileSync(join(places.release(release), "index.html"), Buffer.alloc(100_000));
   write(50_000);
   const unwatch = watch();
   await walked();
   expect(ends).toEqual([]);
-  write(110_000);
+  write(150_000);
+  await walked();
+  expect(ends).toEqual([]);
+  write(210_000);
   await ended();
   await walked();
   unwatch();
@@ -78,7 +81,7 @@ test.each(["out", "cache"] as const)(
 
 test("folders that cannot be measured end the build", async () => {
   // A path with NUL is an error of Node's, which no state of the disk explains.
-  const unwatch = watch(releaseBytes, { ...places, releases: "\0" });
+  const unwatch = watch(releaseBytes, { ...places, work: "\0" });
   await ended();
   unwatch();
   expect(ends).toEqual([expect.stringMatching(/^the folders of the site cannot be measured: ./)]);

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } f
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
-import { makeRoom } from "../../../../service/builder/build/room.ts";
+import { haveRoom, makeRoom, makeRoomAfter } from "../../../../service/builder/build/room.ts";
 import { releases, switchTo } from "../../../../service/builder/release/releases.ts";
 import { contextOf } from "../harness.ts";
 import { onCopies, site } from "../scene.ts";
@@ -67,4 +67,22 @@ test("a cache above a quarter of a release goes, and Hugo's account may write to
   await roomFor(4 * bytes - 4);
   expect(readdirSync(cache)).toEqual([]);
   expect(statSync(cache).mode & 0o777).toBe(0o777);
+});
+
+test("a run measures nothing where the one before it has made room for as large a release", async () => {
+  const { cache } = site.places;
+  const fill = () => writeFileSync(join(cache, "cached"), Buffer.alloc(64 << 10));
+  const of = (releaseBytes: number) => contextOf(site, { releaseBytes });
+  const stays = async (releaseBytes: number) => {
+    fill();
+    await haveRoom(of(releaseBytes));
+    return existsSync(join(cache, "cached"));
+  };
+  const most = 128 << 10;
+  await makeRoomAfter(of(most));
+  expect(await stays(most)).toBe(true);
+  // The next run was killed, or could make no room.
+  expect(await stays(most)).toBe(false);
+  await makeRoomAfter(of(2 * most));
+  expect(await stays(most)).toBe(false);
 });

@@ -18,7 +18,7 @@ import {
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { walk } from "../../../../service/builder/files.ts";
-import { linkOrCopy } from "../../../../service/builder/release/link-or-copy.ts";
+import { copy } from "../../../../service/builder/release/link-or-copy.ts";
 import { makeRelease } from "../../../../service/builder/release/make-release.ts";
 import {
   currentRelease,
@@ -103,7 +103,7 @@ describe("files", () => {
   test("a folder in place of a file is no part of a release", () => {
     const [folder, to] = [join(places.site, "folder"), join(places.site, "to")];
     mkdirSync(folder);
-    expect(() => linkOrCopy(folder, to)).toThrow(`${folder} is no longer a file. Push again.`);
+    expect(() => copy(folder, to)).toThrow(`${folder} is no longer a file. Push again.`);
   });
 });
 

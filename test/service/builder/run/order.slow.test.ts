@@ -45,7 +45,10 @@ const whole = (path: string, folder: string): string[] => [
   `rename ${path}.new ${path}`,
   `sync ${folder}`,
 ];
-const taken = (name: string): string[] => [...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`];
+const taken = (name: string): string[] => [
+  ...[...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`],
+  "unlink site/work/room-for",
+];
 const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
 /** The file of a run, at the start of a build and at its end. */
 const noted = (number: number): string[] => whole(`site/work/runs/00000000${number}.json`, "site/work/runs");
@@ -67,9 +70,10 @@ const released = [
 const built = [...checkedOut("rmdir site/work/history/.git", "rmdir site/work/history"), ...released];
 const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
 const status = whole("site/status.json", "site");
+const rested = ["git gc", "write site/work/room-for"];
 const done = (number: number): string[] => [
   ...[...status, ...noted(number)],
-  ...["unlink site/work/taken", "unlink site/work/parked", "git gc"],
+  ...["unlink site/work/taken", "unlink site/work/parked", ...rested],
 ];
 
 test("the first run gives a clone its name when git has made it, and syncs all of it before it publishes", async () => {
@@ -101,7 +105,7 @@ test("the builder syncs each thing before it relies on it", async () => {
     "git rev-parse",
     ...whole("site/work/held", "site/work"),
     ...[...switched, ...status, ...begun(3)],
-    ...["unlink root/rollback-ID", "sync root", "git gc"],
+    ...["unlink root/rollback-ID", "sync root", ...rested],
   ]);
 
   site.push(siteFiles(3));
