@@ -133,8 +133,9 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
 
 /** A good request on the host is the one of its certificate: a changed key layer must not replace it. */
 function certificateRequest(host: Host, report: HostReport, made: pulumi.Output<string>): pulumi.Input<string> {
+  const isGood = report.layers["origin-key"]?.facts[0]?.output === "valid";
   const found = report.layers.request?.facts[0]?.output;
-  if (found) return found;
+  if (isGood && found) return found;
   if (originCertificate in report.layers["origin-certificate"]!.files)
     void pulumi.log.warn(
       `${host.name}: the certificate request is missing or does not fit the key or the hostname. \`up\` makes another, Cloudflare signs a new origin certificate for it, and the former certificate is revoked.`,

@@ -43,7 +43,7 @@ esac
     keyed() {
       const answer = JSON.parse(bareHost()) as { rows: unknown[] };
       const request = Buffer.from(readFileSync(join(folder, "csr"), "utf8")).toString("base64");
-      answer.rows.splice(-1, 0, ["fact64", "request", 0, 0, request]);
+      answer.rows.splice(-1, 0, ["fact", "origin-key", 0, 0, "valid"], ["fact64", "request", 0, 0, request]);
       writeFileSync(probe, JSON.stringify(answer));
     },
   };

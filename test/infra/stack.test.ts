@@ -75,11 +75,14 @@ describe("several hosts without a site", () => {
     ["stamp", "builder", "0.1.0-0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
-  const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
+  const request = [
+    ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")],
+    ["fact", "origin-key", 0, 0, "valid"],
+  ];
   const answers: Readonly<Record<string, string>> = {
     "root@web2": bareHost({}, ...left, file(paths.nginx)),
-    "root@web3": bareHost({}, file(originCertificate), request),
-    "root@web4": bareHost({}, file(originCertificate)),
+    "root@web3": bareHost({}, file(originCertificate), ...request),
+    "root@web4": bareHost({}, file(originCertificate), request[0]!, ["fact", "origin-key", 0, 0, "no key"]),
   };
   let declared: readonly Resource[];
   let warned: string[];

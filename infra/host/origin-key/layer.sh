@@ -1,49 +1,38 @@
 # `-passin` keeps openssl from waiting for a passphrase.
 export LC_ALL=C
 
-key_fault() {
-  if [ ! -f "$key" ] || [ -L "$key" ]; then
-    echo "no key"
-  elif ! openssl pkey -in "$key" -passin pass: -noout -text 2>/dev/null | grep -q 'ASN1 OID: prime256v1'; then
-    echo "not a P-256 key"
-  fi
-}
+publicKey='/^-----BEGIN PUBLIC KEY/,/^-----END/p' # for sed
 
-csr_fault() {
-  # Runs openssl once for all of this: its start is most of the cost.
+# Fact: the first fault of key and request. One start of openssl reads all of a file: it is most of the cost.
+state() {
+  [ -f "$key" ] && [ ! -L "$key" ] || { echo "no key" && return; }
+  public=$(openssl pkey -in "$key" -passin pass: -pubout -text_pub 2>/dev/null)
+  case $public in *'ASN1 OID: prime256v1'*) ;; *) echo "not a P-256 key" && return ;; esac
   said=$(openssl req -in "$csr" -noout -pubkey -text -verify 2>&1) || :
   if ! printf '%s\n' "$said" | grep -qE '^(Certificate request self-signature )?verify OK$'; then
     echo "the request is missing or damaged"
-  elif [ "$(printf '%s\n' "$said" | sed -n '/^-----BEGIN PUBLIC KEY/,/^-----END/p')" != "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then
+  elif [ "$(printf '%s\n' "$said" | sed -n "$publicKey")" != "$(printf '%s\n' "$public" | sed -n "$publicKey")" ]; then
     echo "the request is of another key"
   elif [ "$(printf '%s\n' "$said" | sed -n 's/^ *DNS:/DNS:/p')" != "DNS:$hostname" ]; then
     echo "the request is for another hostname"
+  else
+    echo valid
   fi
 }
-
-state() {
-  fault=$(key_fault)
-  [ -n "$fault" ] || fault=$(csr_fault)
-  [ -n "$fault" ] || [ "$(stat -c '%a %U:%G' "$key")" = '600 root:root' ] || fault="the key is $(stat -c '%a %U:%G' "$key")"
-  [ -n "$fault" ] || [ "$(stat -c '%F %a %U:%G' "$csr")" = 'regular file 644 root:root' ] || fault="the request is $(stat -c '%F %a %U:%G' "$csr")"
-  echo "${fault:-valid}"
-}
-
-# Fact: the request, where key and request are good.
-request() { [ -n "$(key_fault)$(csr_fault)" ] || cat "$csr"; }
 
 activate() {
   mkdir -p "$tls"
   umask 077
-  if [ -n "$(key_fault)" ]; then
+  case $(state) in "no key" | "not a P-256 key")
     rm -rf "$key.new"
     openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -pkeyopt ec_param_enc:named_curve -out "$key.new"
     rm -rf "$key"
     replace "$key"
-  fi
+    ;;
+  esac
   chown root:root "$key"
   chmod 0600 "$key"
-  if [ -n "$(csr_fault)" ]; then
+  if [ "$(state)" != valid ]; then
     rm -rf "$csr.new"
     # Without the host's openssl.cnf, which may add extensions or require more names.
     OPENSSL_CONF=/dev/null openssl req -new -sha256 -key "$key" -out "$csr.new" \

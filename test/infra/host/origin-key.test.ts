@@ -61,7 +61,6 @@ ${activate(renamed)} >/dev/null
 cmp ${key} ${root.at("kept")} && echo same key
 ${fact}
 ${factOf(renamed)}
-${readCsr}
 ${run(layer, layer.retire)}
 find ${root.at("/etc")}
 cat ${one}`);
@@ -87,7 +86,6 @@ test("the fact reports each fault, and the next apply replaces what has it", () 
   const rows = [
     [`openssl genpkey -algorithm RSA -out ${key} 2>/dev/null; chmod 600 ${key}`, "not a P-256 key"],
     [`mv ${key} ${key}.away; ln -s ${key}.away ${key}`, "no key"],
-    [`chmod 644 ${key}`, "the key is 644 root:root"],
     [
       `openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out ${key}; chmod 600 ${key}`,
       "the request is of another key",
@@ -101,6 +99,19 @@ test("the fact reports each fault, and the next apply replaces what has it", () 
   ] as const;
   const found = eachMade(rows.map(([damage]) => `${damage}\n${fact}\n${activate()} >/dev/null\n${fact}`));
   expect(found).toEqual(rows.map(([, says]) => [says, "valid"]));
+});
+
+test("the other fact has the modes, and the next apply sets them", () => {
+  const modes = run(layer, layer.facts[1]!.read);
+  const good = `${key}: regular file, 600 root:root`;
+  const [open, linked] = eachMade([
+    `chmod 644 ${key}; ${modes}; ${activate()} >/dev/null; ${modes}`,
+    `mv ${csr} ${csr}.away; ln -s ${csr}.away ${csr}; ${modes}; ${activate()} >/dev/null; ${modes}`,
+  ]);
+  const request = `${csr}: regular file, 644 root:root`;
+  expect(open).toEqual([`${key}: regular file, 644 root:root`, request, good, request]);
+  expect(linked).toEqual([good, `${csr}: symbolic link, 777 root:root`, good, request]);
+  expect(root.moved(layer.facts[1]!.want)).toBe(`${good}\n${request}`);
 });
 
 const signed = originCertificateLayer(example, exampleHost, "unused");
