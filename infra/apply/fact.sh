@@ -1,8 +1,10 @@
 # shellcheck shell=dash
 # Begins the text of a shell that reads facts. The layer's own functions and the calls of `fact` follow.
 
-# From the one query for all units; where one is not enabled, or not active, systemd is queried again.
+# From the one query for all units; where one is not enabled, or not active, systemd is queried again, or where a file is
+# newer than what systemd has read.
 systemctl() {
+  case $known/$* in fresh*/'show -p Id -p NeedDaemonReload pushgate-'*) return ;; esac
   fact_answer=
   for fact_word; do
     case "|$known" in
@@ -14,16 +16,12 @@ systemctl() {
   if [ -n "$fact_answer" ]; then printf '%s\n' $fact_answer; else command systemctl "$@"; fi
 }
 
-# Prints one row: what the shell text $4 prints, cut at 2 KiB, and its exit status. Even in base64 a row is shorter than
-# PIPE_BUF, and so one write. Encoding each would double the number of processes.
+# Prints what the shell text $4 prints, cut at 2 KiB, after a line with its exit status and its length, as `rows` of probe.sh
+# reads it. Together they are shorter than PIPE_BUF, and so one write.
 fact() { # kind layer index shell
   # The text has no arguments, as in a shell of its own.
   fact_output=$(fact_text=$4 && set -- && eval "$fact_text" 2>/dev/null </dev/null)
   fact_status=$?
-  case $fact_output in
-    *[!\ a-zA-Z0-9/._:@+-]*)
-      printf '["%s64","%s",%d,%d,"%s"],\n' "$1" "$2" "$3" "$fact_status" "$(printf '%.2048s' "$fact_output" | base64 -w0)"
-      ;;
-    *) printf '["%s","%s",%d,%d,"%.2048s"],\n' "$1" "$2" "$3" "$fact_status" "$fact_output" ;;
-  esac
+  [ ${#fact_output} -le 2048 ] || fact_output=$(printf %.2048s "$fact_output")
+  printf '%s %s %d %d %d\n%s\n' "$1" "$2" "$3" "$fact_status" ${#fact_output} "$fact_output"
 }

@@ -3,7 +3,8 @@
 # preflight reads. manifest.ts puts `fact_sh` before it, the text of fact.sh, and appends the layers and the call on the
 # last line: a text that was cut runs nothing. A probe only reads, and needs nothing that a bare Debian host lacks.
 # The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
-# or passed a character check, and each row is written whole, by parallel jobs if it is shorter than PIPE_BUF.
+# or passed a character check, and one process makes rows of what the parallel jobs print.
+export LC_ALL=C # lengths are of bytes
 
 text_cap=65536 # bytes of a file's text
 
@@ -16,16 +17,19 @@ facts_of() { # shell
   [ $((jobs_begun % 8)) -ne 0 ] || wait
 }
 
-# Of pushgate's units, "is-active UNIT|" and "is-enabled UNIT|" where that is so. One systemctl costs as much as five other
-# programs, and systemd answers one after the other. Nothing is known where systemd hangs: the facts say so.
+# "fresh|" where systemd has read the files of all of pushgate's units; of each, "is-active UNIT|" and "is-enabled UNIT|" where
+# that is so. One query costs as much as five other programs, and systemd answers one after the other. Nothing is known where
+# systemd hangs: the facts say so; nor where it is more than one variable of a program may hold, with some 150 sites.
 known_units() {
-  units=$(timeout -s KILL 5 systemctl list-units --all --plain --no-legend 'pushgate-*' 2>/dev/null)
-  # shellcheck disable=SC2046 # a list of names
-  states=$(timeout -s KILL 5 systemctl is-enabled -- $(printf '%s\n' "$units" | cut -d ' ' -f 1) 2>/dev/null)
-  printf '%s\n' "$units" | awk -v states="$states" '
-    BEGIN { n = split(states, state, "\n") }
-    { name[NR] = $1; if ($3 == "active") printf "is-active %s|", $1 }
-    END { if (n == NR) for (i = 1; i <= n; i++) if (state[i] == "enabled") printf "is-enabled %s|", name[i] }'
+  shown=$(timeout -s KILL 5 systemctl show -p Id -p ActiveState -p UnitFileState -p NeedDaemonReload 'pushgate-*' 2>/dev/null) ||
+    return
+  words=$(printf '%s\n' "$shown" | awk -v RS= '
+    /(^|\n)NeedDaemonReload=yes/ { stale = 1 }
+    match($0, /(^|\n)Id=[^\n]*/) { unit = substr($0, RSTART, RLENGTH); sub(/\n?Id=/, "", unit) }
+    /(^|\n)ActiveState=active(\n|$)/ { words = words "is-active " unit "|" }
+    /(^|\n)UnitFileState=enabled(\n|$)/ { words = words "is-enabled " unit "|" }
+    END { print (stale ? "" : "fresh|") words }')
+  [ ${#words} -gt 100000 ] || printf %s "$words"
 }
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
@@ -51,22 +55,31 @@ layer() { # name, declared paths, globs of owned paths
   done
 }
 
-# In base64, which perl makes of uuencode's letters: Debian's smallest perl has no module for it.
-texts() {
-  perl -e 'local $/; for my $path (@ARGV) {
-    open my $file, "<", $path or next;
-    my $text = <$file>;
-    my $filled = -length($text) % 3;
-    ($text = pack "u", $text) =~ s/^.|\n//gm;
-    $text =~ tr/` -_/AA-Za-z0-9+\//;
-    print "[\"text64\",\"$path\",\"", substr($text, 0, length($text) - $filled), "\"],\n" }' -- "$@"
+# Rows of the files $@, then of the facts on standard input. In base64, which perl makes of uuencode's letters: Debian's
+# smallest perl has no module for it. One process for all: it costs more than its work.
+rows() {
+  perl -e '
+    sub base64 { my $filled = -length($_[0]) % 3;
+      (my $text = pack "u", $_[0]) =~ s/^.|\n//gm;
+      $text =~ tr/` -_/AA-Za-z0-9+\//;
+      return substr $text, 0, length($text) - $filled }
+    for my $path (@ARGV) {
+      open my $file, "<", $path or next;
+      read $file, my $text, -s $file;
+      printf "[\"text64\",\"%s\",\"%s\"],\n", $path, base64($text) }
+    while (<STDIN> =~ /^(\S+) (\S+) (\d+) (\d+) (\d+)$/) {
+      my ($kind, @of) = ($1, $2, $3, $4);
+      read STDIN, my $text, $5;
+      <STDIN>;
+      ($kind, $text) = ("${kind}64", base64($text)) if $text =~ m{[^ a-zA-Z0-9/._:@+-]};
+      printf "[\"%s\",\"%s\",%d,%d,\"%s\"],\n", $kind, @of, $text }' -- "$@"
 }
 
 declared_files() {
   # One process for all files: it costs more than its work.
   # shellcheck disable=SC2086
   seen=$(stat --printf '%n %a %U:%G %s %F\n' -- $declared 2>/dev/null)
-  regular='' short=''
+  regular=''
   while read -r path mode owner size type; do
     [ -n "$path" ] || continue
     printf '["file","%s","%s","%s","%s"],\n' "$path" "$type" "$mode" "$owner"
@@ -75,8 +88,6 @@ declared_files() {
   done <<SEEN
 $seen
 SEEN
-  # shellcheck disable=SC2086
-  texts $short 2>/dev/null
   # shellcheck disable=SC2086
   [ -z "$regular" ] || sha256sum -- $regular 2>/dev/null </dev/null |
     sed -n 's/^\([0-9a-f]\{64\}\) [ *]\(.*\)$/["sha256","\2","\1"],/p'
@@ -98,7 +109,7 @@ listeners() {
 
 probe() { # state folder
   state=$1
-  declared=
+  declared='' short=''
   printf '{"pushgate":1,"rows":[\n'
   # The facts wait in the pipe until the long rows are written.
   {
@@ -112,7 +123,8 @@ probe() { # state folder
     [ -z "$declared" ] || declared_files
     listeners
     ssh_port
-    cat
+    # shellcheck disable=SC2086
+    rows $short 2>/dev/null
   }
   printf '["end"]]}\n'
 }

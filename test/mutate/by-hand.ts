@@ -44,7 +44,7 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("infra/apply/fact.sh", "test/infra/apply/probe.test.ts", [
     ["&& set -- &&", "&&"],
-    ['%.2048s\' "$fact_output" | base64', '%s\' "$fact_output" | base64'],
+    ["[ ${#fact_output} -le 2048 ] ||", "true ||"],
   ]),
   ...within("infra/apply/probe.sh", "test/infra/apply/probe.test.ts", [["timeout -s KILL 15", "timeout 15"]]),
   ...within("infra/apply/receive.sh", "test/infra/apply/ship.test.ts", [
@@ -134,12 +134,12 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("infra/host/origin-key/layer.sh", "test/infra/host/origin-key.test.ts", [
     ['  chmod 0600 "$key"\n', ""],
-    ['!= "$(openssl pkey -in "$key" -passin pass: -pubout 2>/dev/null)" ]; then', "= never ]; then"],
+    ['!= "$(printf \'%s\\n\' "$public" | sed -n "$publicKey")" ]; then', "= never ]; then"],
     ["-verify 2>&1) || :", "-verify 2>&1)"],
     ["grep -qE '^(Certificate request self-signature )?verify OK$'", "true"],
     ['!= "DNS:$hostname" ]; then', "= never ]; then"],
-    ["grep -q 'ASN1 OID: prime256v1'", "true"],
-    ['[ ! -f "$key" ] || [ -L "$key" ]; then', '[ ! -f "$key" ]; then'],
+    ["*'ASN1 OID: prime256v1'*) ;;", "*) ;;"],
+    ['[ -f "$key" ] && [ ! -L "$key" ] ||', '[ -f "$key" ] ||'],
   ]),
   ...within("infra/host/packages/layer.sh", "test/infra/host/packages.test.ts", [
     ["s/^installed //p", "s/^[a-z-]* //p"],

@@ -118,7 +118,7 @@ listens() {
 # To a client without a certificate.
 greeting() {
   printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
-    tr -d '\r' | sed -n 's/^HTTP[^ ]* \([0-9]*\).*/\1/p; s/^X-Served-By: //p' | head -n 2 | paste -sd ' ' -
+    awk '{ sub(/\r/, "") } /^(HTTP|X-Served-By: )/ && n < 2 { found[++n] = $2 } END { if (n) print found[1] (n > 1 ? " " found[2] : "") }'
 }
 
 serves() { [ -n "$(greeting)" ]; }

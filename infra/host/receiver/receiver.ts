@@ -92,7 +92,7 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   const deny = [anywhere.v4, anywhere.v6].sort().join(" ");
   return [
     kit.enabledAndActive(unit),
-    { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit}`, want: "yes" },
+    { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit} ${port}`, want: "yes" },
     { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
   ].map((fact) => ({ ...fact, about: unit }));
 }

@@ -22,11 +22,9 @@ test("the probe ends the facts of a layer after 15 seconds, and reports those be
 
 test("the probe goes on where systemd does not say which units are enabled and active", () => {
   using host = new ShellHost();
-  writeFileSync(
-    join(host.root, "systemctl"),
-    "#!/bin/sh\ncase $1 in list-units) sleep 60 ;; *) echo queried ;; esac\n",
-    { mode: 0o755 },
-  );
+  writeFileSync(join(host.root, "systemctl"), "#!/bin/sh\ncase $3 in Id) sleep 60 ;; *) echo queried ;; esac\n", {
+    mode: 0o755,
+  });
   const layer = probed(host, ["systemctl is-active a.service"]);
   const began = performance.now();
   const { stdout } = host.run(probeScript([layer], host.state), { PATH: `${host.root}:${process.env.PATH}` });

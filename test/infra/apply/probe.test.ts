@@ -80,35 +80,57 @@ describe("facts", () => {
     ]);
   });
 
-  test("systemd is queried once for which units are enabled and active, and again for one that is not", () => {
-    using host = new ShellHost();
-    const all =
-      "a.service loaded active running A\nb.service loaded inactive dead B\nc.service loaded active running C";
-    const program = (states: string) => `#!/bin/sh
-case $1 in list-units) echo '${all}' ;; is-enabled) [ "$2" != -- ] && echo "queried $*" || echo '${states}' ;; *) echo "queried $*" ;; esac\n`;
+  describe("systemd", () => {
+    const unit = (id: string, active: string, enabled: string, stale = "no") =>
+      `Id=${id}\nActiveState=${active}\nUnitFileState=${enabled}\nNeedDaemonReload=${stale}`;
+    const [a, b, c] = [
+      unit("a.service", "active", "enabled"),
+      unit("b.service", "inactive", ""),
+      unit("c.x", "active", ""),
+    ];
+    const stale = "show -p Id -p NeedDaemonReload pushgate-*@* pushgate-a.socket";
     const queries = [
       "is-enabled a.service",
       "is-active a.service",
       "is-enabled b.service",
       "is-active b.service",
-      "is-active a.service c.service",
+      "is-active a.service c.x",
       "is-active a.service b.service",
       "--version",
+      stale,
     ];
-    const layer = probed(
-      host,
-      queries.map((query) => `systemctl ${query}`),
-    );
-    const answers = (states: string) => {
-      writeFileSync(join(host.root, "systemctl"), program(states), { mode: 0o755 });
+    const queried = queries.map((query) => `queried ${query}`);
+    const answers = (units: readonly string[], more = "") => {
+      using host = new ShellHost();
+      const all = join(host.root, "units");
+      writeFileSync(all, units.join("\n\n"));
+      const program = `#!/bin/sh\ncase $3$5 in IdActiveState) cat ${all}; ${more} ;; *) echo "queried $*" ;; esac\n`;
+      writeFileSync(join(host.root, "systemctl"), program, { mode: 0o755 });
+      const layer = probed(
+        host,
+        queries.map((query) => `systemctl ${query.replaceAll("*", "\\*")}`),
+      );
       const { stdout } = host.run(probeScript([layer], host.state), { PATH: `${host.root}:${process.env.PATH}` });
       return parseProbe(stdout, [layer.name]).layers[layer.name]!.facts.map((fact) => fact?.output);
     };
-    const again = queries.map((query) => `queried ${query}`);
-    const rest = [...again.slice(2, 4), "active\nactive", ...again.slice(5)];
-    expect(answers("enabled\ndisabled\nstatic")).toEqual(["enabled", "active", ...rest]);
-    // systemd 252 ends at a unit without a file.
-    expect(answers("enabled")).toEqual([again[0], "active", ...rest]);
+
+    test("is queried once for all units, and again for one that is not as it should be", () => {
+      const rest = [...queried.slice(2, 4), "active\nactive", ...queried.slice(5, 7)];
+      expect(answers([a, b, c])).toEqual(["enabled", "active", ...rest, ""]);
+      // It has not read the files of one of them.
+      expect(answers([b, unit("c.x", "active", "", "yes"), a])).toEqual([
+        "enabled",
+        "active",
+        ...rest,
+        `queried ${stale}`,
+      ]);
+    });
+
+    test("is queried for each fact where the one query fails, or has more units than a variable may hold", () => {
+      expect(answers([a, b, c], "exit 1")).toEqual(queried);
+      const many = Array.from({ length: 3_000 }, (_, i) => unit(`unit-${i}.service`, "active", "enabled"));
+      expect(answers([...many, a])).toEqual(queried);
+    });
   });
 
   test("no fact breaks the answer", () => {

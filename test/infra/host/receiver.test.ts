@@ -74,7 +74,7 @@ test("facts report sockets, credentials and the spool as declared", () => {
   const spool = folders.map((folder) => `${folder} 2770 pushgate-receiver:pushgate-spool`);
   const { port, cidrs } = sets.find(({ name }) => name === "github")!;
   expect(found).toMatchObject({
-    [`${socket} is bound to loopback port ${port}, marked`]: [`bound ${socket}`, "yes"],
+    [`${socket} is bound to loopback port ${port}, marked`]: [`bound ${socket} ${port}`, "yes"],
     [`${socket} admits`]: [`admits ${socket}`, `${[...cidrs].sort().join(" ")}, not 0.0.0.0/0 ::/0`],
     [`hooks with a credential in ${paths.credentials}`]: [`ls -A ${paths.credentials}`, "docs\nsite"],
     "the spool's folders": [
