@@ -7,7 +7,7 @@ import { type BuildContext, discardClone, pruneClone } from "../source/repositor
 import { setAside } from "./build.ts";
 import { measure, needRoom, shares } from "./disk.ts";
 
-/** Before a run. The one before it has measured what there is: with five releases of 1,000 pages that takes 0.35 s. */
+/** Before a run: nothing where the last one has made room for it. To measure five releases of 1,000 pages takes 0.35 s. */
 export async function haveRoom(context: BuildContext): Promise<void> {
   const { places, settings } = context;
   const isMade = readText(places.roomFor) === `${settings.limits.releaseBytes}`;
@@ -16,7 +16,7 @@ export async function haveRoom(context: BuildContext): Promise<void> {
   else await makeRoom(context);
 }
 
-/** For the next run. Where another run begins after a power cut, as if this had made room for it, the disk watch ends it. */
+/** For the next run. After a power cut the note may be there although a run has removed it: the disk watch then ends the run. */
 export async function makeRoomAfter(context: BuildContext): Promise<void> {
   await makeRoom(context);
   writeFileSync(context.places.roomFor, `${context.settings.limits.releaseBytes}`);
