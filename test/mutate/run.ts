@@ -96,6 +96,8 @@ async function mutate({ name, tests, score }: Area, mutated: Place[]): Promise<b
 
 if (isWritable(".")) throw new Error("A mutant could remove files here. Start it with `npm run mutate`.");
 const wanted = places();
+if (folders.length > 0 && wanted[0] === "")
+  throw new Error(`No file is at ${folders.join(" ")}. Use paths such as infra/apply.`);
 let failed = false;
 for (const area of areas) {
   const mutated = wanted.filter((place) => areaOf(fileOf(place)) === area);
