@@ -4,7 +4,6 @@
 # last line: a text that was cut runs nothing. A probe only reads, and needs nothing that a bare Debian host lacks.
 # The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
 # or passed a character check, and one process makes rows of what the parallel jobs print.
-export LC_ALL=C # lengths are of bytes
 
 text_cap=65536 # bytes of a file's text
 

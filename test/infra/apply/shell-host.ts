@@ -164,6 +164,7 @@ done`;
       text,
       mode,
       owner: me,
+      ...(name.includes("/") && { fixed: true as const }),
       check: `if grep -q REJECTED "$1"; then echo "line 1: REJECTED in \${1##*/}"; exit 1; fi`,
     })),
     activate: load,

@@ -1,8 +1,12 @@
 /** Values as a shell reads them, by a real shell. */
 import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import * as fc from "fast-check";
-import { expect, test } from "vitest";
-import { call, variables, word } from "../../../infra/apply/shell.ts";
+import { expect, onTestFinished, test } from "vitest";
+import { call, scriptBeside, variables, word } from "../../../infra/apply/shell.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 60 }).filter((one) => !one.includes("\0") && one.isWellFormed());
 const hostile = ["it's", "$(id)", "`id`", "a b", 'a"b', "a\\b", "a\nb", "*", "", "plain"];
@@ -18,4 +22,11 @@ test("each value of a call and of a word reaches the shell as one word, unchange
 
 test("a list is a variable of words with blanks between them", () => {
   expect(variables({ layer: "guard", port: 8443, hosts: ["a", "b"] })).toBe("layer='guard'\nport='8443'\nhosts='a b'");
+});
+
+test("a script that is sent has no line that is a comment, and all others as they are", () => {
+  const folder = mkdtempSync(join(tmpdir(), "pg-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "a.sh"), "#!/bin/sh\n#\n  # indented\na # of a line\n\nb=#c\n");
+  expect(scriptBeside(pathToFileURL(join(folder, "beside.ts")).href, "a.sh")).toBe("a # of a line\n\nb=#c\n");
 });
