@@ -139,7 +139,7 @@ export const byHand: readonly ByHand[] = [
     ["grep -qE '^(Certificate request self-signature )?verify OK$'", "true"],
     ['!= "DNS:$hostname" ]; then', "= never ]; then"],
     ["*'ASN1 OID: prime256v1'*) ;;", "*) ;;"],
-    ['[ -f "$key" ] && [ ! -L "$key" ] ||', '[ -f "$key" ] ||'],
+    ['[ ! -f "$key" ] || [ -L "$key" ]; then', '[ ! -f "$key" ]; then'],
   ]),
   ...within("infra/host/packages/layer.sh", "test/infra/host/packages.test.ts", [
     ["s/^installed //p", "s/^[a-z-]* //p"],

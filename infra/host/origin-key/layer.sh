@@ -5,7 +5,7 @@ publicKey='/^-----BEGIN PUBLIC KEY/,/^-----END/p' # for sed
 
 # Fact: the first fault of key and request. One start of openssl reads all of a file: it is most of the cost.
 state() {
-  [ -f "$key" ] && [ ! -L "$key" ] || { echo "no key" && return; }
+  if [ ! -f "$key" ] || [ -L "$key" ]; then echo "no key" && return; fi
   public=$(openssl pkey -in "$key" -passin pass: -pubout -text_pub 2>/dev/null)
   case $public in *'ASN1 OID: prime256v1'*) ;; *) echo "not a P-256 key" && return ;; esac
   said=$(openssl req -in "$csr" -noout -pubkey -text -verify 2>&1) || :
