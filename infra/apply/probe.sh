@@ -18,7 +18,7 @@ facts_of() { # shell
 
 # "fresh|" where systemd has read the files of all of pushgate's units; of each, "is-active UNIT|" and "is-enabled UNIT|" where
 # that is so. One query costs as much as five other programs, and systemd answers one after the other. Nothing is known where
-# systemd hangs: the facts say so; nor where it is more than one variable of a program may hold, with some 150 sites.
+# systemd hangs: the facts say so. Nor with hundreds of sites, where it is more than one variable of a program may hold.
 known_units() {
   shown=$(timeout -s KILL 5 systemctl show -p Id -p ActiveState -p UnitFileState -p NeedDaemonReload 'pushgate-*' 2>/dev/null) ||
     return
