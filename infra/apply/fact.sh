@@ -1,8 +1,8 @@
 # shellcheck shell=dash
 # Begins the text of a shell that reads facts. The layer's own functions and the calls of `fact` follow.
 
-# From the one query for all units; where one is not enabled, or not active, systemd is queried again, or where a file is
-# newer than what systemd has read.
+# Answers from the one query for all units. Where one is not enabled or not active, or a file is newer than what systemd has
+# read, it queries systemd again.
 systemctl() {
   case $known/$* in fresh*/'show -p Id -p NeedDaemonReload pushgate-'*) return ;; esac
   fact_answer=
