@@ -4,6 +4,7 @@
  * repositories.
  */
 import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type GitHost, startGitHost } from "../../fakes/git-host.ts";
@@ -87,6 +88,7 @@ PidFile none
 `;
   writeFileSync(at("sshd_config"), config);
   const daemon = spawn("/usr/sbin/sshd", ["-D", "-e", "-f", at("sshd_config")], { stdio: "ignore" });
+  const ended = once(daemon, "exit");
   await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 2_000));
 
   const ssh: GitServer["ssh"] = {
@@ -108,7 +110,6 @@ cat ${ca} >>ca-certificates.crt
 ln -sf ${ca} "$hash.0"`);
   };
   const close = async () => {
-    const ended = new Promise((resolve) => daemon.once("exit", resolve));
     daemon.kill("SIGTERM");
     await ended;
     await https.close();
