@@ -46,7 +46,12 @@ const builderRoom = (name: string, tests: readonly string[]): Area => ({
 
 const builderRooms: readonly Area[] = [
   builderRoom("source", ["run/reasons.test.ts", "release/rollback.test.ts"]),
-  builderRoom("build", ["files.test.ts", "release/make-release.test.ts", "run/build-pending.test.ts"]),
+  builderRoom("build", [
+    "build/room.slow.test.ts",
+    "files.test.ts",
+    "release/make-release.test.ts",
+    "run/build-pending.test.ts",
+  ]),
   builderRoom("release", ["build/gate.test.ts", "run/markers.test.ts", "source/own-content.test.ts"]),
   builderRoom("run", ["release", "source/decide.test.ts", "source/own-content.test.ts", "places.test.ts"]),
   { name: "builder", sources: ["service/builder"], tests: ["test/service/builder"], score: 85 },

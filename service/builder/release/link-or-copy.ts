@@ -38,12 +38,11 @@ export function linkSame(from: string, to: string, former: { readonly file: stri
   const built = read(from);
   // The published file is read only if the manifest has the built file's hash: it may have been changed on the disk.
   if (built.sha256 !== former.sha256 || hashOf(former.file)?.sha256 !== built.sha256) return undefined;
-  try {
+  // Fails on a file system without hard links, and where the file has as many as it may have.
+  return tried(() => {
     linkSync(former.file, to);
     return built;
-  } catch {
-    return undefined; // a file system without hard links, or a file with as many as it may have
-  }
+  });
 }
 
 export const copy = (from: string, to: string): Hashed =>

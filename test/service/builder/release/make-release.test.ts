@@ -90,13 +90,15 @@ describe("files", () => {
     expect(readFileSync(at(id, "a.html"), "utf8")).toBe("built");
   });
 
-  test("files and folders of a release are read-only, and may be called __proto__", async () => {
+  test("files and folders of a release are read-only, those that are carried along too, and may be called __proto__", async () => {
+    await release({ "former/deep/a.css": "a" });
     const id = await release({ "__proto__/constructor.css": "x" });
-    const modes = ["", "__proto__", "index.html", "__proto__/constructor.css"].map(
-      (path) => statSync(at(id, path)).mode,
-    );
-    expect(modes.map((mode) => mode & 0o777)).toEqual([0o555, 0o555, 0o444, 0o444]);
-    expect(served()).toContain("__proto__/constructor.css");
+    const { folders, files } = walk(places.release(id));
+    const modes = (paths: readonly string[]) => paths.map((path) => statSync(at(id, path)).mode & 0o777);
+    expect(folders).toEqual(["__proto__", "former", "former/deep"]);
+    expect(modes(["", ...folders])).toEqual([0o555, 0o555, 0o555, 0o555]);
+    expect(files).toEqual(["__proto__/constructor.css", "former/deep/a.css", "index.html"]);
+    expect(modes(files)).toEqual([0o444, 0o444, 0o444]);
     expect(differences(places, currentRelease(places)!)).toEqual([]);
   });
 

@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import {
+  changedBetween,
   currentRelease,
   deployed,
   draft,
@@ -42,6 +43,14 @@ describe("a manifest", () => {
     const { files: _, ...manifest } = manifestOf(id(3));
     expect(readManifest(places, id(3))).toEqual({ ...manifest, bytes: 8 });
     expect(filesOf(places, id(3))).toEqual(files);
+  });
+
+  test("shows which files changed: those of another text, and those that one of two lacks", () => {
+    const file = (digit: string) => ({ size: 1, sha256: digit.repeat(64), built: id(3) });
+    const other = new Map([...files, ["index.html", file("3")], ["new.css", file("4")]] as const);
+    other.delete("app.css");
+    expect(changedBetween(files, other)).toEqual(["index.html", "app.css", "new.css"]);
+    expect(changedBetween(files, files)).toEqual([]);
   });
 
   test("of another release, and one that is no JSON, is none", () => {
