@@ -56,7 +56,8 @@ export const enabledAndActive = (unit: string): HostFact => ({
 });
 
 export type Folder = readonly [path: string, mode: string, owner: string];
-export const foldersFact = (name: string, folders: readonly Folder[]): HostFact => ({
+/** Of folders or files. A symbolic link has the mode 777. */
+export const modesFact = (name: string, folders: readonly Folder[]): HostFact => ({
   name,
   read: `modes ${folders.map(([path]) => path).join(" ")}`,
   want: folders.map((folder) => folder.join(" ")).join("\n"),

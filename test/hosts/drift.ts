@@ -70,7 +70,7 @@ export const ofEachHost: readonly Mutation[] = [
   ["guard", idle(guard), stray(`${at(guard)}.d/own.conf`)],
   ["packages", "dpkg --remove --force-depends nodejs 2>&1", "missing: nodejs"],
   ["packages", `chmod 0777 ${paths.lib}`, not("pushgate's folders that others can write", "none", paths.lib)],
-  ["origin-key", `chmod 0644 ${originKey}`, `\n- ${originKey}: regular file, 644 root:root\n`],
+  ["origin-key", `chmod 0644 ${originKey}`, `\n- ${originKey} 644 root:root\n`],
   [
     "proxy",
     `sed -i 's/tokens off;/tokens of;/' ${paths.nginx}`,
@@ -184,7 +184,7 @@ ${immutable(paths.nftables)}`,
     `openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=own -keyout /dev/null -out ${tls("origin.pem")} 2>/dev/null`,
     ...[other(tls("origin.pem")), "does not match the key on this host"],
   ],
-  ["origin-key", moved(tls("origin.csr")), `\n- ${tls("origin.csr")}: symbolic link, 777 root:root\n`],
+  ["origin-key", moved(tls("origin.csr")), `\n- ${tls("origin.csr")} 777 root:root\n`],
   [
     "client-ca",
     `echo >>${settledCa.path}; rm ${settledCa.line}`,

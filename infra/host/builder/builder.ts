@@ -183,9 +183,9 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
       read: call("stale", "pushgate-*@*", ...sockets("*")),
       want: "none",
     },
-    kit.foldersFact("the builder's folders", commonFolders(hooks)),
+    kit.modesFact("the builder's folders", commonFolders(hooks)),
     // A fact for each site: a host's answer is cut at 2 KiB, which the folders of six sites exceed.
-    ...hooks.map((hook) => kit.foldersFact(`the builder's folders of ${hook.name}`, foldersOf(hook))),
+    ...hooks.map((hook) => kit.modesFact(`the builder's folders of ${hook.name}`, foldersOf(hook))),
   ];
 }
 

@@ -1,7 +1,7 @@
 /** The host makes key and request. A good key is kept: a new one would not fit the installed certificate. */
 import type { Host } from "../../config/settings.ts";
 import { originKey } from "../../contract.ts";
-import { layerOf, layerScript, question } from "../kit.ts";
+import { layerOf, layerScript, modesFact, question } from "../kit.ts";
 import { paths } from "../paths.ts";
 
 const requestFile = `${paths.tls}/origin.csr`;
@@ -24,10 +24,9 @@ export const originKeyLayer = (host: Host) =>
     // No globs: an apply removes what they match, and a key cannot be rendered again. `retire` removes both files.
     facts: [
       { name: "origin key and certificate request", read: "state", want: "valid" },
-      {
-        name: "modes of key and request",
-        read: `stat -c '%n: %F, %a %U:%G' "$key" "$csr" 2>/dev/null`,
-        want: `${originKey}: regular file, 600 root:root\n${requestFile}: regular file, 644 root:root`,
-      },
+      modesFact("modes of key and request", [
+        [originKey, "600", "root:root"],
+        [requestFile, "644", "root:root"],
+      ]),
     ],
   });

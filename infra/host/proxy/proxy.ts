@@ -140,7 +140,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
       },
       { name: `${units.nginx} runs what is installed`, read: "runs_what_is_installed", want: "yes" },
       kit.accountsFact("nginx's account", [[nginxUser, "/", nginxUser]]),
-      kit.foldersFact("the folder of nginx's logs", [logs]),
+      kit.modesFact("the folder of nginx's logs", [logs]),
       {
         name: `answer of the origin port ${port} to a client without a certificate`,
         read: "greeting",

@@ -157,7 +157,7 @@ export function receiverLayer(settings: Settings, made: ProgramHashes = {}) {
       { name: `${units.receiver} answers`, read: "! serves || echo yes", want: "yes" },
       kit.accountsFact("the receiver's account", [[receiverUser, paths.spool, spoolGroup]]),
       { name: credentialsFact, read: `ls -A ${paths.credentials}`, want: encrypted.join("\n") },
-      kit.foldersFact("the spool's folders", folders),
+      kit.modesFact("the spool's folders", folders),
     ],
     timeout: 90,
   });

@@ -103,14 +103,14 @@ test("the fact reports each fault, and the next apply replaces what has it", () 
 
 test("the other fact has the modes, and the next apply sets them", () => {
   const modes = run(layer, layer.facts[1]!.read);
-  const good = `${key}: regular file, 600 root:root`;
+  const good = `${key} 600 root:root`;
   const [open, linked] = eachMade([
     `chmod 644 ${key}; ${modes}; ${activate()} >/dev/null; ${modes}`,
     `mv ${csr} ${csr}.away; ln -s ${csr}.away ${csr}; ${modes}; ${activate()} >/dev/null; ${modes}`,
   ]);
-  const request = `${csr}: regular file, 644 root:root`;
-  expect(open).toEqual([`${key}: regular file, 644 root:root`, request, good, request]);
-  expect(linked).toEqual([good, `${csr}: symbolic link, 777 root:root`, good, request]);
+  const request = `${csr} 644 root:root`;
+  expect(open).toEqual([`${key} 644 root:root`, request, good, request]);
+  expect(linked).toEqual([good, `${csr} 777 root:root`, good, request]);
   expect(root.moved(layer.facts[1]!.want)).toBe(`${good}\n${request}`);
 });
 
