@@ -16,12 +16,16 @@ systemctl() {
   if [ -n "$fact_answer" ]; then printf '%s\n' $fact_answer; else command systemctl "$@"; fi
 }
 
-# Prints what the shell text $4 prints, cut at 2 KiB, after a line with its exit status and its length, as `rows` of probe.sh
-# reads it. Together they are shorter than PIPE_BUF, and so one write.
+newline='
+'
+
+# Prints what the shell text $4 prints, cut at 2 KiB, in one line after its exit status, as `rows` of probe.sh reads it. It is
+# shorter than PIPE_BUF, and so one write: where sh is bash, each line is a write, and another shell's may come between.
 fact() { # kind layer index shell
   # The text has no arguments, as in a shell of its own.
   fact_output=$(fact_text=$4 && set -- && eval "$fact_text" 2>/dev/null </dev/null)
   fact_status=$?
   [ ${#fact_output} -le 2048 ] || fact_output=$(printf %.2048s "$fact_output")
-  printf '%s %s %d %d %d\n%s\n' "$1" "$2" "$3" "$fact_status" ${#fact_output} "$fact_output"
+  case $fact_output in *"$newline"*) fact_output=$(printf %s "$fact_output" | tr '\n' '\1') ;; esac
+  printf '%s %s %d %d %s\n' "$1" "$2" "$3" "$fact_status" "$fact_output"
 }

@@ -66,10 +66,9 @@ rows() {
       open my $file, "<", $path or next;
       read $file, my $text, -s $file;
       printf "[\"text64\",\"%s\",\"%s\"],\n", $path, base64($text) }
-    while (<STDIN> =~ /^(\S+) (\S+) (\d+) (\d+) (\d+)$/) {
+    while (<STDIN> =~ /^(\S+) (\S+) (\d+) (\d+) (.*)$/) {
       my ($kind, @of) = ($1, $2, $3, $4);
-      read STDIN, my $text, $5;
-      <STDIN>;
+      (my $text = $5) =~ tr/\1/\n/;
       ($kind, $text) = ("${kind}64", base64($text)) if $text =~ m{[^ a-zA-Z0-9/._:@+-]};
       printf "[\"%s\",\"%s\",%d,%d,\"%s\"],\n", $kind, @of, $text }' -- "$@"
 }

@@ -159,17 +159,21 @@ describe("facts", () => {
     expect(facts.slice(10, 12).map((fact) => fact?.output)).toEqual(["a\\u0022,b", "a\\"]);
   });
 
-  test("several shells read a layer's hundreds of facts, each of a text that fits one argument, into rows of their own", () => {
-    using host = new ShellHost();
-    const facts = Array.from({ length: 400 }, (_, index) => ({
-      name: "f",
-      read: `printf '%02000d' ${index}; : ${"x".repeat(1_000)}`,
-    }));
-    const layer = { ...probed(host, []), script: `echo noise\n${"# a comment\n".repeat(2_000)}`, facts };
-    const texts = probeScript([layer]).split("\nfacts_of ").slice(1);
-    expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(128 << 10);
-    expect(host.see(layer).facts.map((fact) => Number(fact?.output))).toEqual(facts.map((_, index) => index));
-  });
+  test.each(["dash", "bash"])(
+    "several shells, each %s, read a layer's hundreds of facts into rows of their own",
+    (shell) => {
+      using host = new ShellHost();
+      const facts = Array.from({ length: 400 }, (_, index) => ({
+        name: "f",
+        read: `printf '%d\\n\\n%01500d' ${index} 0; : ${"x".repeat(1_000)}`,
+      }));
+      const layer = { ...probed(host, []), script: `echo noise\n${"# a comment\n".repeat(2_000)}`, facts };
+      const texts = probeScript([layer]).split("\nfacts_of ").slice(1);
+      expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(128 << 10);
+      const outputs = host.see(layer, shell).facts.map((fact) => fact?.output);
+      expect(outputs).toEqual(facts.map((_, index) => `${index}\n\n${"0".repeat(1_500)}`));
+    },
+  );
 });
 
 describe("the answer", () => {

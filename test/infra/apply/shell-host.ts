@@ -88,12 +88,11 @@ export class ShellHost {
     );
   }
 
-  /** One layer, without preflight's part, which takes most of a probe's time. */
-  see(layer: Probed): SeenLayer {
-    const script = probeScript([layer], this.state).replace(
-      "\nlayers() {",
-      "\nsystem_facts() { :; }\nlisteners() { :; }\nlayers() {",
-    );
+  /** One layer, without preflight's part, which takes most of a probe's time. `shell`: what sh is on the host. */
+  see(layer: Probed, shell = "sh"): SeenLayer {
+    const script = probeScript([layer], this.state)
+      .replace("\nlayers() {", "\nsystem_facts() { :; }\nlisteners() { :; }\nlayers() {")
+      .replace(" sh -c ", ` ${shell} -c `);
     return parseProbe(this.run(script).stdout, [layer.name]).layers[layer.name]!;
   }
 
