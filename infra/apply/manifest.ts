@@ -17,26 +17,24 @@ const factCap = 2048;
 const shellFunction = (name: string, calls: readonly string[]): string =>
   [`${name}() {`, ":", ...calls, "}"].join("\n");
 
-/** Facts that one shell of a probe reads: 200 sites have hundreds in a layer, and a text for `sh -c` may have 128 KiB. */
-const factsOfShell = 16;
+/** Shell that reads facts beside others. Only `fact` may print into the answer. */
+const subshell = (lines: readonly string[]): string => ["(", ...lines, ") </dev/null &"].join("\n");
 
 export function probeScript(layers: readonly Probed[], state: string = stateFolders.state): string {
   const looks = layers.map(({ name, files, owns }) =>
     call("layer", name, files.map(({ path }) => path).join(" "), owns.join(" ")),
   );
   const beside = (name: string) => scriptBeside(import.meta.url, name);
-  const facts = layers.flatMap(({ name, script = "", facts }) => {
+  const facts = layers.map(({ name, script = "", facts }) => {
     const calls = facts.map(({ read }, index) => call("fact", "fact", name, String(index), read));
-    const parts = Map.groupBy(calls, (_, index) => Math.floor(index / factsOfShell)).values();
-    // Only `fact` may print into the answer. The `:` is for a layer without a script: empty braces are a syntax error.
-    return [...parts].map((some) => call("facts_of", ["{ :", script, "} >/dev/null", ...some].join("\n")));
+    // The `:` is for a layer without a script: empty braces are a syntax error.
+    return subshell(["{ :", script, "} >/dev/null", ...calls]);
   });
+  const shell = [beside("fact.sh"), subshell([beside("system.sh")]), "known=$(known_units)", ...facts, "wait"];
   return [
-    variables({ fact_sh: beside("fact.sh") }),
+    variables({ facts: shell.join("\n") }),
     beside("probe.sh"),
-    shellFunction("system_facts", [call("facts_of", beside("system.sh"))]),
     shellFunction("layers", looks),
-    shellFunction("facts", facts),
     call("probe", state),
     "",
   ].join("\n");

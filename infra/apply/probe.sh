@@ -1,35 +1,11 @@
 # shellcheck shell=dash disable=SC2154
 # Reports to preview what is on this host: every declared path, everything the `owns` globs match, every fact, and what
-# preflight reads. manifest.ts puts `fact_sh` before it, the text of fact.sh, and appends the layers and the call on the
-# last line: a text that was cut runs nothing. A probe only reads, and needs nothing that a bare Debian host lacks.
+# preflight reads. manifest.ts puts `facts` before it, the text of the shell that reads them, and appends the layers and the
+# call on the last line: a text that was cut runs nothing. A probe only reads, and needs nothing that a bare Debian host lacks.
 # The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
 # or passed a character check, and one process makes rows of what the parallel jobs print.
 
 text_cap=65536 # bytes of a file's text
-
-# One shell reads a layer's facts, as most take no longer than its start. SIGKILL ends their processes, too.
-jobs_begun=0
-facts_of() { # shell
-  timeout -s KILL 15 sh -c "$fact_sh$1" 2>/dev/null </dev/null &
-  # Eight jobs use two cores while systemctl waits for its bus, and do not slow the site.
-  jobs_begun=$((jobs_begun + 1))
-  [ $((jobs_begun % 8)) -ne 0 ] || wait
-}
-
-# "fresh|" where systemd has read the files of all of pushgate's units; of each, "is-active UNIT|" and "is-enabled UNIT|" where
-# that is so. One query costs as much as five other programs, and systemd answers one after the other. Nothing is known where
-# systemd hangs: the facts say so. Nor with hundreds of sites, where it is more than one variable of a program may hold.
-known_units() {
-  shown=$(timeout -s KILL 5 systemctl show -p Id -p ActiveState -p UnitFileState -p NeedDaemonReload 'pushgate-*' 2>/dev/null) ||
-    return
-  words=$(printf '%s\n' "$shown" | awk -v RS= '
-    /(^|\n)NeedDaemonReload=yes/ { stale = 1 }
-    match($0, /(^|\n)Id=[^\n]*/) { unit = substr($0, RSTART, RLENGTH); sub(/\n?Id=/, "", unit) }
-    /(^|\n)ActiveState=active(\n|$)/ { words = words "is-active " unit "|" }
-    /(^|\n)UnitFileState=enabled(\n|$)/ { words = words "is-enabled " unit "|" }
-    END { print (stale ? "" : "fresh|") words }')
-  [ ${#words} -gt 100000 ] || printf %s "$words"
-}
 
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
@@ -109,14 +85,8 @@ probe() { # state folder
   state=$1
   declared='' short=''
   printf '{"pushgate":1,"rows":[\n'
-  # The facts wait in the pipe until the long rows are written.
-  {
-    system_facts
-    known=$(known_units)
-    export known
-    facts
-    wait
-  } | {
+  # The facts wait in the pipe until the long rows are written. SIGKILL ends all processes that read them.
+  printf %s "$facts" | timeout -s KILL 30 sh -s 2>/dev/null | {
     layers
     [ -z "$declared" ] || declared_files
     listeners

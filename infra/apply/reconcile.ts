@@ -117,7 +117,7 @@ function fileFaults({ path, text, mode, owner }: HostFile, seen: SeenFile | unde
   return [...faults, { ...contents, before: seen.text, diff: unified(seen.text, text) }];
 }
 
-export const unread = "no answer: the shell that reads this layer's facts ended early, or took 15 seconds";
+export const unread = "no answer: the shell that reads this layer's facts ended early, or took 30 seconds";
 
 function factFault(fact: HostFact, seen: SeenFact | undefined): Fault | undefined {
   const after = trimmed(fact.want);

@@ -14,7 +14,7 @@ import { HostDown, rootOf, runOnHost } from "./run-on-host.ts";
 import { quote, scriptBeside, word } from "./shell.ts";
 import { destination } from "./ssh.ts";
 
-/** Seconds a host has to answer a probe, which takes about one: three turns of eight shells, which hang for 15 seconds. */
+/** Seconds a host has to answer a probe, which takes about one, or 30 where a fact does not end. */
 const probeTimeout = 60;
 
 /** Root's shell in a transient unit, fed by standard input after the bundles, for at most `timeout` seconds. */

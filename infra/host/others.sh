@@ -1,6 +1,7 @@
 # Each file, link and folder on the way to path $1 that an account other than root can write or exchange.
 written_by_others() {
   way='' rest=$1 links=0
+  shift
   while [ -n "$rest" ]; do
     step=${rest%%/*} rest=${rest#"${rest%%/*}"}
     rest=${rest#/}
@@ -10,9 +11,11 @@ written_by_others() {
       case $target in /*) way='' ;; esac
     else
       way=$way/$step
-      case $(stat -c '%u %A' -- "$way" 2>/dev/null) in "" | "0 "?????-??-?) ;; *) echo "$way" ;; esac
+      set -- "$@" "$way"
     fi
   done
+  # Of root's own, without the right to write for its group and others, nothing.
+  stat -c '%u %A %n' -- "$@" 2>/dev/null | sed -n '/^0 .....-..-. /!s/^[^ ]* [^ ]* //p'
 }
 
 # The account as which folder $1 is opened: root, or the one account that can exchange what is on the way to it. Where

@@ -46,7 +46,7 @@ export const byHand: readonly ByHand[] = [
     ["&& set -- &&", "&&"],
     ["[ ${#fact_output} -le 2048 ] ||", "true ||"],
   ]),
-  ...within("infra/apply/probe.sh", "test/infra/apply/probe.test.ts", [["timeout -s KILL 15", "timeout 15"]]),
+  ...within("infra/apply/probe.sh", "test/infra/apply/probe.test.ts", [["timeout -s KILL 30", "timeout 30"]]),
   ...within("infra/apply/receive.sh", "test/infra/apply/ship.test.ts", [
     ["sha256sum --check --status || {", "true || {"],
     ["trap 'rm -f \"$file.new\"' EXIT", ":"],
@@ -114,8 +114,8 @@ export const byHand: readonly ByHand[] = [
     ['among "$name" "$arrived" ||', "true ||"],
     ['if [ ! -s "$salt" ]; then', "if true; then"],
     ['--name="${name##*.}" "$credentials/.$name.new"', '"$credentials/.$name.new"'],
-    ["| sha256sum | cut -c 1-64)", ")"],
-    ['{ cat "$salt" && systemd-creds', "{ systemd-creds"],
+    ["; } | sha256sum)", "; })"],
+    ['{ printf %s "$begin" && systemd-creds', "{ systemd-creds"],
   ]),
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.
@@ -134,7 +134,7 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("infra/host/origin-key/layer.sh", "test/infra/host/origin-key.test.ts", [
     ['  chmod 0600 "$key"\n', ""],
-    ['!= "$(printf \'%s\\n\' "$public" | sed -n "$publicKey")" ]; then', "= never ]; then"],
+    ['[ "${said#*"${public%%-----END*}"}" = "$said" ]', "false"],
     ["-verify 2>&1) || :", "-verify 2>&1)"],
     ["grep -qE '^(Certificate request self-signature )?verify OK$'", "true"],
     ['!= "DNS:$hostname" ]; then', "= never ]; then"],

@@ -1,28 +1,27 @@
 #!/bin/sh
-# shellcheck disable=SC1091,SC2086,SC2154 # egress.conf is rendered, and holds lists
+# shellcheck disable=SC1091,SC2046,SC2086,SC2154 # egress.conf is rendered, and holds lists
 # Limits the network access of the sites' accounts to name servers and to the git hosts' ports on the internet. Loads the
 # table in one transaction, so there is no moment without it; with --print it only prints the table. Runs at boot, every
 # minute by the guard, and where a builder finds that no table limits it, which then does not run.
-set -u
+set -fu
 export LC_ALL=C
 # accounts: a line for each; private4, private6: ranges that are not the internet; itself4, itself6: loopback.
 . /etc/pushgate/egress.conf
 resolv=/etc/resolv.conf
 
-# "4 address" or "6 address", one a line. resolv.conf(5): without a name server, the host itself is queried.
+# Sets servers4 and servers6. resolv.conf(5): without a name server, the host itself is queried.
 resolvers() {
   found=$(sed -n 's/^[[:blank:]]*nameserver[[:blank:]]\{1,\}\([^[:blank:]#;]*\).*/\1/p' "$resolv" 2>/dev/null | sort -u)
-  [ -n "$found" ] || found=$(printf '%s\n' "$itself4" "$itself6")
-  printf '%s\n' "$found" | while read -r address; do
+  servers4='' servers6=''
+  for address in ${found:-$itself4 $itself6}; do
     case $address in
       *%*) echo "egress: $resolv names $address, which is left out: nftables cannot match an address with a zone" >&2 ;;
       *[!0-9a-fA-F:.]*) echo "egress: $resolv names $address, which is left out: it is not an IP address" >&2 ;;
-      *:*) echo "6 $address" ;;
-      *.*.*.*) echo "4 $address" ;;
+      *:*) servers6=$servers6${servers6:+,}$address ;;
+      *.*.*.*) servers4=$servers4${servers4:+,}$address ;;
     esac
   done
 }
-of() { printf '%s\n' "$servers" | sed -n "s/^$1 //p" | paste -sd , -; }
 
 allow() { # family word, addresses, ports, protocol
   [ -z "$2" ] || echo "    $1 daddr { $2 } $4 dport { $3 } accept"
@@ -55,16 +54,17 @@ of_each() {
 }
 
 jump() { # account
-  uid=$(id -u "$1" 2>/dev/null) || {
+  entry=${entries#*"|$1:"} entry=${entry#*:}
+  case $entries in *"|$1:"*) echo "    meta skuid ${entry%%:*} jump $1" ;; *)
     echo "egress: the account $1 is missing. Run npx pulumi up." >&2
     return 1
-  }
-  echo "    meta skuid $uid jump $1"
+    ;;
+  esac
 }
 
 table() {
-  servers=$(resolvers)
-  servers4=$(of 4) servers6=$(of 6)
+  resolvers
+  entries=$(getent passwd $(printf '%s\n' "$accounts" | cut -d ';' -f 1) | sed 's/^/|/')
   jumps=$(of_each jump) || return 1
   cat <<TABLE
 table inet pushgate_egress

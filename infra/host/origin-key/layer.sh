@@ -1,8 +1,6 @@
 # `-passin` keeps openssl from waiting for a passphrase.
 export LC_ALL=C
 
-publicKey='/^-----BEGIN PUBLIC KEY/,/^-----END/p' # for sed
-
 # Fact: the first fault of key and request. One start of openssl reads all of a file: it is most of the cost.
 state() {
   if [ ! -f "$key" ] || [ -L "$key" ]; then echo "no key" && return; fi
@@ -11,7 +9,7 @@ state() {
   said=$(openssl req -in "$csr" -noout -pubkey -text -verify 2>&1) || :
   if ! printf '%s\n' "$said" | grep -qE '^(Certificate request self-signature )?verify OK$'; then
     echo "the request is missing or damaged"
-  elif [ "$(printf '%s\n' "$said" | sed -n "$publicKey")" != "$(printf '%s\n' "$public" | sed -n "$publicKey")" ]; then
+  elif [ "${said#*"${public%%-----END*}"}" = "$said" ]; then
     echo "the request is of another key"
   elif [ "$(printf '%s\n' "$said" | sed -n 's/^ *DNS:/DNS:/p')" != "DNS:$hostname" ]; then
     echo "the request is for another hostname"

@@ -12,8 +12,11 @@ installed() {
 # In one line each, of what `installed` printed as $now: packages that are not installed, and those of an earlier version
 # than the last apply left. An upgrade is no drift.
 absent() {
-  names=$(echo "$now" | sed 's/ .*//' | paste -sd ' ' -)
-  for package in $packages; do among "$package" "$names" || echo "$package"; done | paste -sd ' ' -
+  # shellcheck disable=SC2086 # names and versions
+  set -- $now
+  found=''
+  for package in $packages; do among "$package" "$*" || found="$found $package"; done
+  echo "${found# }"
 }
 downgraded() {
   [ ! -e "$versions" ] || echo "$now" | grep -Fxv -f "$versions" | while read -r package version; do

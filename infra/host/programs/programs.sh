@@ -2,7 +2,7 @@
 # into $incoming. A failed apply puts the former ones back; the layer removes $incoming at the end of its `activate`.
 new_program=no
 
-sum_of() { sha256sum "$1" 2>/dev/null | cut -d ' ' -f 1; }
+sum_of() { sum=$(sha256sum "$1" 2>/dev/null) && echo "${sum%% *}"; }
 
 # What stood at path $1, or an empty file for nothing.
 former_of() { echo "$incoming/former-${1##*/}"; }

@@ -156,8 +156,7 @@ retire() {
 # Facts; $1 is a socket's unit, $2 its port.
 bound() {
   found=$(listening "$2")
-  [ "$found" != "$(declared "$units/$1")" ] || found=yes
-  echo "${found:-nothing}" | paste -sd , -
+  if [ "$found" = "$(declared "$units/$1")" ]; then echo yes; else echo "${found:-nothing}" | paste -sd , -; fi
 }
 
 # With those of the slices above, which systemd adds.

@@ -68,9 +68,11 @@ replaced() {
 # What the program compares with the configuration: the salt, and for each credential its name and the sum of salt and text.
 sums() {
   [ -s "$salt" ] || return 0
-  echo "salt $(cat "$salt")"
+  begin=$(cat "$salt")
+  echo "salt $begin"
   for name in $names; do
-    echo "$name $({ cat "$salt" && systemd-creds decrypt --name="${name##*.}" "$credentials/$name" - 2>/dev/null; } | sha256sum | cut -c 1-64)"
+    sum=$({ printf %s "$begin" && systemd-creds decrypt --name="${name##*.}" "$credentials/$name" - 2>/dev/null; } | sha256sum)
+    echo "$name ${sum%% *}"
   done
 }
 

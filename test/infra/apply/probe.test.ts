@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
 import { probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { parseProbe } from "../../../infra/apply/report.ts";
+import { quote } from "../../../infra/apply/shell.ts";
 import { applyScript, daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
 
 describe("files", () => {
@@ -81,55 +82,37 @@ describe("facts", () => {
   });
 
   describe("systemd", () => {
-    const unit = (id: string, active: string, enabled: string, stale = "no") =>
-      `Id=${id}\nActiveState=${active}\nUnitFileState=${enabled}\nNeedDaemonReload=${stale}`;
-    const [a, b, c] = [
-      unit("a.service", "active", "enabled"),
-      unit("b.service", "inactive", ""),
-      unit("c.x", "active", ""),
-    ];
-    const stale = "show -p Id -p NeedDaemonReload pushgate-*@* pushgate-a.socket";
+    const [a, b, c, masked] = ["pushgate-a.service", "pushgate-b.service", "pushgate-c@x.path", "pushgate-d.timer"];
     const queries = [
-      "is-enabled a.service",
-      "is-active a.service",
-      "is-enabled b.service",
-      "is-active b.service",
-      "is-active a.service c.x",
-      "is-active a.service b.service",
-      "--version",
-      stale,
+      ...[`is-enabled ${a}`, `is-active ${a}`, `is-enabled ${b}`, `is-active ${b}`, `is-enabled ${masked}`],
+      ...[`is-active ${a} ${c}`, `is-active ${a} ${b}`, "--version"],
     ];
     const queried = queries.map((query) => `queried ${query}`);
-    const answers = (units: readonly string[], more = "") => {
+    /** With `active` units; `a` and `masked` are enabled. */
+    const answers = (active: readonly string[]) => {
       using host = new ShellHost();
-      const all = join(host.root, "units");
-      writeFileSync(all, units.join("\n\n"));
-      const program = `#!/bin/sh\ncase $3$5 in IdActiveState) cat ${all}; ${more} ;; *) echo "queried $*" ;; esac\n`;
+      const list = active.map((unit) => `echo "${unit} loaded active running a unit"`).join("\n");
+      const program = `#!/bin/sh\ncase $1 in list-units) ${list}\n ;; *) echo "queried $*" ;; esac\n`;
       writeFileSync(join(host.root, "systemctl"), program, { mode: 0o755 });
+      const wants = join(host.etc, "systemd/system/timers.target.wants");
+      mkdirSync(wants, { recursive: true });
+      writeFileSync(join(wants, "..", a), "");
+      symlinkSync("/dev/null", join(wants, "..", masked));
+      for (const unit of [a, masked]) symlinkSync(join(wants, "..", unit), join(wants, unit));
       const layer = probed(
         host,
-        queries.map((query) => `systemctl ${query.replaceAll("*", "\\*")}`),
+        queries.map((query) => `systemctl ${query}`),
       );
-      const { stdout } = host.run(probeScript([layer], host.state), { PATH: `${host.root}:${process.env.PATH}` });
+      const script = probeScript([layer], host.state).replaceAll("/etc/systemd", `${host.etc}/systemd`);
+      const { stdout } = host.run(script, { PATH: `${host.root}:${process.env.PATH}` });
       return parseProbe(stdout, [layer.name]).layers[layer.name]!.facts.map((fact) => fact?.output);
     };
 
     test("is queried once for all units, and again for one that is not as it should be", () => {
-      const rest = [...queried.slice(2, 4), "active\nactive", ...queried.slice(5, 7)];
-      expect(answers([a, b, c])).toEqual(["enabled", "active", ...rest, ""]);
-      // It has not read the files of one of them.
-      expect(answers([b, unit("c.x", "active", "", "yes"), a])).toEqual([
-        "enabled",
-        "active",
-        ...rest,
-        `queried ${stale}`,
-      ]);
-    });
-
-    test("is queried for each fact where the one query fails, or has more units than a variable may hold", () => {
-      expect(answers([a, b, c], "exit 1")).toEqual(queried);
-      const many = Array.from({ length: 3_000 }, (_, i) => unit(`unit-${i}.service`, "active", "enabled"));
-      expect(answers([...many, a])).toEqual(queried);
+      const rest = [...queried.slice(2, 5), "active\nactive", ...queried.slice(6)];
+      expect(answers([a, c])).toEqual(["enabled", "active", ...rest]);
+      const many = Array.from({ length: 3_000 }, (_, i) => `pushgate-more@${i}.service`);
+      expect(answers([...many, a, c])).toEqual(["enabled", "active", ...rest]);
     });
   });
 
@@ -159,21 +142,17 @@ describe("facts", () => {
     expect(facts.slice(10, 12).map((fact) => fact?.output)).toEqual(["a\\u0022,b", "a\\"]);
   });
 
-  test.each(["dash", "bash"])(
-    "several shells, each %s, read a layer's hundreds of facts into rows of their own",
-    (shell) => {
-      using host = new ShellHost();
-      const facts = Array.from({ length: 400 }, (_, index) => ({
-        name: "f",
-        read: `printf '%d\\n\\n%01500d' ${index} 0; : ${"x".repeat(1_000)}`,
-      }));
-      const layer = { ...probed(host, []), script: `echo noise\n${"# a comment\n".repeat(2_000)}`, facts };
-      const texts = probeScript([layer]).split("\nfacts_of ").slice(1);
-      expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(128 << 10);
-      const outputs = host.see(layer, shell).facts.map((fact) => fact?.output);
-      expect(outputs).toEqual(facts.map((_, index) => `${index}\n\n${"0".repeat(1_500)}`));
-    },
-  );
+  test.each(["dash", "bash"])("%s reads the facts of several layers at once into rows of their own", (shell) => {
+    using host = new ShellHost();
+    const of = (name: string, index: number) => `${name}${index}\n\n${"0".repeat(1_500)}`;
+    const layers = ["a", "b", "c", "d"].map((name) => ({
+      ...{ ...probed(host, []), name, script: "echo noise" },
+      facts: Array.from({ length: 100 }, (_, index) => ({ name: "f", read: `printf %s ${quote(of(name, index))}` })),
+    }));
+    const report = host.report(layers, shell);
+    for (const { name, facts } of layers)
+      expect(report.layers[name]?.facts.map((fact) => fact?.output)).toEqual(facts.map((_, index) => of(name, index)));
+  });
 });
 
 describe("the answer", () => {

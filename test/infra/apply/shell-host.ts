@@ -79,21 +79,17 @@ export class ShellHost {
     return { status, stdout, stderr };
   }
 
-  /** The probe's answer, preflight's part included. */
-  report(layers: readonly Probed[]): HostReport {
-    const { stdout } = this.run(probeScript(layers, this.state));
+  /** The probe's answer. `shell`: what sh is on the host. */
+  report(layers: readonly Probed[], shell = "sh"): HostReport {
+    const { stdout } = this.run(probeScript(layers, this.state).replace(" sh -s ", ` ${shell} -s `));
     return parseProbe(
       stdout,
       layers.map(({ name }) => name),
     );
   }
 
-  /** One layer, without preflight's part, which takes most of a probe's time. `shell`: what sh is on the host. */
-  see(layer: Probed, shell = "sh"): SeenLayer {
-    const script = probeScript([layer], this.state)
-      .replace("\nlayers() {", "\nsystem_facts() { :; }\nlisteners() { :; }\nlayers() {")
-      .replace(" sh -c ", ` ${shell} -c `);
-    return parseProbe(this.run(script).stdout, [layer.name]).layers[layer.name]!;
+  see(layer: Probed): SeenLayer {
+    return this.report([layer]).layers[layer.name]!;
   }
 
   script(layer: HostLayer, stamp: string): string {

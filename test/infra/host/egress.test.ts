@@ -11,7 +11,8 @@ const layer = egressLayer(rebuilt);
 const root = new Root();
 afterAll(() => root.remove());
 /** A user namespace has no account but root, so root takes the place of the account in the file `who`. */
-root.write("bin/id", `#!/bin/sh\n[ "$2" != "$(cat ${root.at("who")})" ] || { echo 0; exit; }\necho 65534\n`, 0o755);
+const users = `for name; do [ "$name" = "$(cat ${root.at("who")})" ] && uid=0 || uid=65534; echo "$name:x:$uid:"; done`;
+root.write("bin/getent", `#!/bin/sh\nshift\n${users}\n`, 0o755);
 for (const { path, text, mode } of [...layer.files, ...firewallLayer(example, exampleHost).files])
   root.write(path, root.moved(text, "/etc/resolv.conf"), Number.parseInt(mode, 8));
 const resolvConf = root.at("/etc/resolv.conf");
@@ -188,7 +189,7 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
   });
 
   test("without the accounts the program fails and prints what to run", () => {
-    root.write("none/id", "#!/bin/sh\nexit 1\n", 0o755);
+    root.write("none/getent", "#!/bin/sh\nexit 2\n", 0o755);
     expect(inNamespace(script, root.at("none"))).toMatchObject({
       status: 1,
       stderr: expect.stringContaining("egress: the account pushgate-build-site is missing. Run npx pulumi up."),

@@ -205,7 +205,7 @@ test("preflight names each question that was not answered, and what to do, and a
   for (const layers of [{}, Object.fromEntries(none)])
     expect(unanswered(layers)).toEqual([
       "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, Mon..Fri 06:00, sendmail: no " +
-        "answer: the shell that reads this layer's facts ended early, or took 15 seconds. Run the command again when " +
+        "answer: the shell that reads this layer's facts ended early, or took 30 seconds. Run the command again when " +
         "this host is less busy.",
     ]);
   using shell = new ShellHost();

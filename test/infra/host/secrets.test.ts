@@ -98,7 +98,7 @@ test("a host in sync keeps its stamp; a rotated secret gives a new one and is no
   const driftOf = (facts: SeenLayer["facts"]) =>
     judgeSecrets(layer, { ...seen, facts }, plain).drift.map(({ text }) => text);
   expect(driftOf(facts.slice(0, -1))).toEqual([
-    "installed secrets: no answer: the shell that reads this layer's facts ended early, or took 15 seconds",
+    "installed secrets: no answer: the shell that reads this layer's facts ended early, or took 30 seconds",
   ]);
   expect(driftOf([])).toHaveLength(facts.length);
 });
