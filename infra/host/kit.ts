@@ -71,11 +71,11 @@ export const accountsFact = (name: string, accounts: readonly Account[]): HostFa
   want: accounts.map((account) => account.join(" ")).join("\n"),
 });
 
-/** Shell that prints the sum of what a service reads when it starts: these files, and `unit` with all drop-ins. */
+/** Shell that prints the sum of what a service reads when it starts: these files, and `unit` with its drop-ins. */
 export function readAtStart(files: readonly string[], unit?: string): string {
-  const folders = "/*/systemd/system*";
   const own = unit === undefined ? [] : [unit, `${unit}.d/*`, "pushgate-.service.d/*", "service.d/*"];
-  return `cat ${[...own.map((name) => `${folders}/${name}`), ...files].join(" ")} 2>/dev/null | sha256sum`;
+  const ofUnit = ["/etc", "/run"].flatMap((top) => own.map((name) => `${top}/systemd/system*/${name}`));
+  return `cat ${[...ofUnit, ...files].join(" ")} 2>/dev/null | sha256sum`;
 }
 /** In a unit: root notes what `sum` prints, which a fact compares later (common.sh). A file's times show nothing. */
 export const noting = (name: string, sum: string): string =>
