@@ -93,7 +93,7 @@ function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] 
 }
 
 function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
-  const { at: key, name, gitHost, repository, sources, branch } = hook;
+  const { at: key, gitHost, repository, sources, branch } = hook;
   const other = otherGitHost(hook);
   return [
     ...faultsOf(`${key}.branch`, {
@@ -103,10 +103,6 @@ function hookFaults(hook: Parts["hooks"][number], isReal: boolean): Fault[] {
     ...faultsOf(`${key}.repository`, {
       [`is at ${repositoryOf(repository).host}, and gitHost is "${gitHost}". Use a repository of the git host that delivers, or gitHost: ${other}${other && published[other] ? "" : " with `sources`"}.`]:
         other !== undefined,
-    }),
-    ...faultsOf(`${key}.name`, {
-      [`is "${name}", the name of the socket for ${name}'s published ranges. Use another name.`]:
-        !published[gitHost] && Object.hasOwn(published, name),
     }),
     ...faultsOf(`${key}.sources`, {
       [`is set, but ${gitHost} publishes its source ranges, and pushgate carries them. Remove it.`]:

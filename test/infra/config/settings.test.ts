@@ -290,11 +290,6 @@ test.each<[key: string, other: string, Overrides]>([
   ["hosts[0].originPort", own, port(9461)],
   ["hosts[0].originPort", own, port(9869)],
   ["hooks[1].name", "hooks[0].name", hooks(hook, hook)],
-  [
-    "hooks[0].name",
-    "the socket for github's published ranges",
-    { ...selfHosted({ name: "github" }), "pushgate:secrets": { github: secrets.site } },
-  ],
   ["hooks[0].repository", "pushgate itself answers", selfHosted({ repository: "https://hooks.example.org/x.git" })],
   [
     "hooks[0].site.notify[0].url",
