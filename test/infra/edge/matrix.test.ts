@@ -5,14 +5,13 @@
  */
 import { describe, expect, test } from "vitest";
 import type { Edge, Settings } from "../../../infra/config/settings.ts";
-import { botSettings } from "../../../infra/edge/bots.ts";
 import { records } from "../../../infra/edge/dns.ts";
 import { edgeFaults, rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { checkRule, quota } from "../../fakes/cloudflare/entitlements.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
 import { type EdgeRequest, isAutomated } from "../../fakes/cloudflare/request.ts";
-import { declaredZone, emptyZone, toApi, type ZoneState } from "../../fakes/cloudflare/zone.ts";
+import { declaredZone, emptyZone, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { everyGitHost, otherHostname, type Row, requests } from "./requests.ts";
 
 type PlanRow = {
@@ -124,7 +123,8 @@ function zoneOf(plan: PlanRow, column: Column, without?: Removal): ZoneState {
   if (on.includes("ua")) base.user_agent_blocks = requests.flatMap(({ request }) => agentOf(request.headers));
   base.dns_records.push({ id: "www", name: otherHostname, type: "A", content: "203.0.113.80", proxied: true, ttl: 1 });
 
-  if (without !== "bots") Object.assign(base.bot_management, toApi(botSettings(plan.edge)));
+  // As live-zone.test.ts has it declared.
+  if (without !== "bots" && plan.edge.botFightMode === "off") base.bot_management.fight_mode = false;
   const declaredRules = rulesOf(settings);
   const rules: Record<string, Rule[]> = {};
   for (const name of phaseNames) {
