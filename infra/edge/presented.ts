@@ -14,7 +14,7 @@ export type Presented = {
 export type AllPresented = ReadonlyMap<string, Presented>;
 
 export type ZoneApi = { readonly api: CloudflareApi; readonly id: string };
-const associations = (id: string): string => `zones/${id}/origin_tls_client_auth/hostnames`;
+export const associations = (id: string): string => `zones/${id}/origin_tls_client_auth/hostnames`;
 
 /** Throws RunError. Each run reads it, as a preview that could not look would show no drift. */
 export async function readPresented({ api, id }: ZoneApi, hostnames: readonly string[]): Promise<AllPresented> {
@@ -29,7 +29,7 @@ export async function readPresented({ api, id }: ZoneApi, hostnames: readonly st
 }
 
 /** Cloudflare still lists a deleted association or certificate. */
-const isDeleted = (status: string | undefined): boolean => /delet/.test(status ?? "");
+export const isDeleted = (status: string | undefined): boolean => /delet/.test(status ?? "");
 
 /** The difference in words; undefined if Cloudflare presents this certificate, or has no association yet. */
 export function presentedDrift(hostname: string, live: Presented | undefined, certId: string): string | undefined {

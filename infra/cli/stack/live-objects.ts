@@ -3,6 +3,7 @@ import { X509Certificate } from "node:crypto";
 import { tried } from "../../../service/tried.ts";
 import { issuerOf } from "../../contract.ts";
 import type { CloudflareApi } from "../../edge/api.ts";
+import { associations, isDeleted } from "../../edge/presented.ts";
 
 export type Resource = {
   readonly type: string; // Pulumi's type token, "cloudflare:index/ruleset:Ruleset"
@@ -17,9 +18,9 @@ export type Live = {
   readonly notes?: readonly string[]; // objects that cannot be adopted, and what happens to them
 };
 
+type Zone = { readonly id: string; readonly name: string };
 /** `all`: every resource that the program declares, those in the state included. */
 type Find = (api: CloudflareApi, resource: Resource, zone: Zone, all: readonly Resource[]) => Promise<Live>;
-export type Zone = { readonly id: string; readonly name: string };
 
 const newestFirst = <T>(objects: readonly T[], date: (object: T) => string | undefined): T[] =>
   objects.toSorted((a, b) => (date(b) ?? "").localeCompare(date(a) ?? ""));
@@ -63,12 +64,9 @@ const originCertificate: Find = async (api, { inputs }, zone) => {
   return { id: found.id, what: `origin certificate ${found.id}, until ${found.expires_on?.slice(0, 10)}`, notes };
 };
 
-const isDeleted = (status = ""): boolean => ["deleted", "pending_deletion"].includes(status);
-const clientAuthOf = (zone: Zone): string => `zones/${zone.id}/origin_tls_client_auth/hostnames`;
-
 const originPulls: Find = async (api, { name, inputs }, zone) => {
   const hostname: string = inputs.configs?.[0]?.hostname ?? name.replace(/ client certificate$/, "");
-  const live = await api.get<{ cert_id?: string; status?: string }>(`${clientAuthOf(zone)}/${hostname}`);
+  const live = await api.get<{ cert_id?: string; status?: string }>(`${associations(zone.id)}/${hostname}`);
   if (live?.cert_id === undefined || isDeleted(live.status)) return {};
   return { id: `${zone.id}/${hostname}`, what: `client certificate ${live.cert_id} for ${hostname}` };
 };
@@ -79,7 +77,7 @@ const isOwn = ({ certificate, status }: ClientCertificate, zone: Zone): boolean 
   !isDeleted(status) && tried(() => new X509Certificate(certificate).issuer) === `CN=${issuerOf(zone.name)}`;
 
 const clientCertificate: Find = async (api, _resource, zone) => {
-  const live = await api.list<ClientCertificate>(`${clientAuthOf(zone)}/certificates`);
+  const live = await api.list<ClientCertificate>(`${associations(zone.id)}/certificates`);
   const own = live.filter((one) => isOwn(one, zone));
   const [found, ...more] = newestFirst(own, ({ uploaded_on }) => uploaded_on);
   if (found === undefined) return {};
