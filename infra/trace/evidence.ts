@@ -1,4 +1,5 @@
 /** What is known of one attempt at a delivery: what it is, and what each source shows of it. */
+import type { RecordedAnswer } from "../../service/git-hosts/api/api.ts";
 import type { JournalLine } from "../../service/journal.ts";
 import type { Difference } from "../apply/reconcile.ts";
 import type { PathLayer } from "./outcomes.ts";
@@ -17,13 +18,8 @@ export type Evidence = Readonly<Partial<Record<"delivery" | "kind" | "host" | "h
   readonly state?: readonly HostState[];
 };
 
-export type Answer = {
-  readonly status: number; // 0 where the git host got no answer
-  /** Names in lower case; empty for a header that is known to be absent. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly partial?: true; // a person typed some of the headers: one that is missing may have been there
-  readonly body?: string;
-};
+/** A header that is known to be absent is empty. `partial`: a person typed some of them: one that is missing may have been there. */
+export type Answer = RecordedAnswer & { readonly partial?: true };
 
 /** What one product of Cloudflare did with a request. The texts have no control characters. */
 export type SecurityEvent = {

@@ -65,7 +65,7 @@ export type Webhook = { readonly id: string; readonly url: string; readonly sett
 /** Names and values for a person: "events" -> "push". A setting that the API does not show is absent. */
 export type Settings = Texts;
 
-/** What the git host got, with status 0 where it got nothing; its shape is that of `Answer` in infra/trace/evidence.ts. */
+/** What the git host got, with status 0 where it got nothing. Names of headers are in lower case. */
 export type RecordedAnswer = { readonly status: number; readonly headers: Texts; readonly body?: string };
 
 export type Recorded = {
