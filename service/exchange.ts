@@ -13,13 +13,12 @@ export type Outgoing = Readonly<{
   body?: string | undefined;
 }>;
 export type Answer = Readonly<{ status: number; headers: IncomingHttpHeaders; text: string }>;
-/** `keeps`: whether the connection is kept for a next request. `ca`: PEM that is trusted instead of the program's own. */
+/** `keeps`: whether the connection is kept for a next request. */
 export type Bounds = Readonly<{
   seconds: number;
   bytes?: number;
   signal?: AbortSignal | undefined;
   keeps?: boolean;
-  ca?: string | undefined;
   /** Gets the body of a 200, of which there is then no text. */
   into?: ((part: Buffer) => void) | undefined;
 }>;
@@ -30,12 +29,11 @@ export const ofApi = { seconds: 20, bytes: 16 << 20, keeps: true };
 /** Rejects without an answer; the message is never empty. */
 export function exchange(outgoing: Outgoing, bounds: Bounds): Promise<Answer> {
   const { url, body, method = body === undefined ? "GET" : "POST", headers } = outgoing;
-  const { seconds, bytes = 16 << 10, signal, keeps = false, ca, into } = bounds;
+  const { seconds, bytes = 16 << 10, signal, keeps = false, into } = bounds;
   return new Promise((resolve, reject) => {
     const sent = (url.startsWith("http:") ? http : https).request(url, {
-      ...{ method, ca, signal },
       // Debian 12's Node would try the first address alone, for as long as the kernel does: an IPv6 that leads nowhere.
-      ...{ autoSelectFamily: true },
+      ...{ method, signal, autoSelectFamily: true },
       headers: {
         ...headers,
         ...(body !== undefined && { "content-type": "application/json" }),

@@ -43,7 +43,6 @@ export async function sendAll(
   journal: (line: Line) => void,
   mayConnect: () => Promise<boolean>,
   { first, longest, age, look, answer }: Terms = terms,
-  authorities?: string,
 ): Promise<boolean> {
   const rests: Partial<Record<Report["to"], Rest>> = {};
   let allSent = true;
@@ -80,7 +79,7 @@ export async function sendAll(
         if (rest && performance.now() < rest.until) continue;
         if (!(await mayConnect())) throw open();
         tried = true;
-        const { reason, ...result } = await send(channel, post, answer, authorities);
+        const { reason, ...result } = await send(channel, post, answer);
         if (result.kind === "rejected") drop(name, { ...about, reason });
         else if (result.kind === "sent") {
           removeReport(folder, name);
@@ -110,27 +109,15 @@ const isNewer = (later: Report, { to, commit, state }: Report): boolean => {
   return to === "status" ? later.commit === commit : later.state !== "published" && state !== "published";
 };
 
-export type Tested = Readonly<{ to: string; host: string; result: "sent" | "rejected" | "delayed"; reason: string }>;
-
 /** Sends a test to each recipient of `site.notify`, once. */
-export async function testAll(
-  channels: Channels,
-  mayConnect: () => Promise<boolean>,
-  { answer }: Terms = terms,
-  authorities?: string,
-): Promise<Tested[]> {
+export async function testAll(channels: Channels, mayConnect: () => Promise<boolean>, { answer }: Terms = terms) {
   if (!(await mayConnect())) throw open();
+  const said = "npx pushgate notify requested this message.";
   const at = new Date().toISOString();
-  const test = {
-    commit: null,
-    state: "test",
-    reason: "npx pushgate notify requested this message.",
-    at,
-  } as const;
-  const tested = Object.entries(channels).map(async ([to, channel]): Promise<Tested[]> => {
-    const post = channel.postOf({ to, ...test });
+  const tested = Object.entries(channels).map(async ([to, channel]) => {
+    const post = channel.postOf({ to, commit: null, state: "test", reason: said, at });
     if (post === undefined) return [];
-    const { kind: result, reason } = await send(channel, post, answer, authorities);
+    const { kind: result, reason } = await send(channel, post, answer);
     return [{ to, host: channel.host, result, reason }];
   });
   return (await Promise.all(tested)).flat();
@@ -140,11 +127,11 @@ export async function testAll(
 type Sent = Readonly<{ kind: "sent" | "rejected" | "delayed"; reason: string; pause?: number }>;
 
 /** `reason`: the status and the first 300 characters of an answer. */
-async function send({ secret, socket }: Channel, what: Outgoing, seconds: number, authorities?: string): Promise<Sent> {
+async function send({ secret, socket }: Channel, what: Outgoing, seconds: number): Promise<Sent> {
   const unanswered = (error: Error): Sent => ({ kind: "delayed", reason: error.message });
   const sent: Sent =
     socket === undefined
-      ? await exchange(what, { seconds, ca: authorities }).then(judged, unanswered)
+      ? await exchange(what, { seconds }).then(judged, unanswered)
       : await handOver(socket, what.body ?? "", seconds);
   const reason = secret === "" ? sent.reason : sent.reason.replaceAll(secret, "…");
   return { ...sent, reason: printable(reason, 300) };

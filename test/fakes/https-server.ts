@@ -5,6 +5,7 @@ import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { createAuthority } from "./cloudflare/authority.ts";
 
 export type HttpsServer = {
@@ -57,6 +58,9 @@ export async function listening(folder: string, answer: Answer, addresses: reado
   await open();
   return { port: at, open, close };
 }
+
+/** Has the requests of this process trust the authority, too. */
+export const trust = (ca: string): void => setDefaultCACertificates([...getCACertificates(), ca]);
 
 export async function startHttpsServer(answer: Answer): Promise<HttpsServer> {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-api-"));

@@ -2,18 +2,19 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { exchange } from "../../service/exchange.ts";
-import { type HttpsServer, startHttpsServer } from "../fakes/https-server.ts";
+import { type HttpsServer, startHttpsServer, trust } from "../fakes/https-server.ts";
 import { deadFirst } from "./dead-address.ts";
 
 let server: HttpsServer;
 let answer: (response: ServerResponse) => void;
 beforeAll(async () => {
   server = await startHttpsServer(async (_, response) => answer(response));
+  trust(server.ca);
 });
 afterAll(() => server.close());
 
 const what = () => ({ url: server.origin, headers: {}, body: "{}" });
-const ask = (seconds = 30) => exchange(what(), { seconds, ca: server.ca });
+const ask = (seconds = 30) => exchange(what(), { seconds });
 
 test("an answer of 16 KiB is enough, and the connection of one that goes on is closed", {
   timeout: 10_000,
@@ -61,7 +62,7 @@ test.each([
   "a %s is sent anew where the server had closed the connection that was kept: its body is %s",
   async (_, body, says) => {
     answer = (response) => void response.end("first");
-    const bounds = { seconds: 30, ca: server.ca, keeps: true };
+    const bounds = { seconds: 30, keeps: true };
     const asked = () =>
       exchange({ ...what(), body }, bounds).then(
         ({ text }) => text,

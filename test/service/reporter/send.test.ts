@@ -18,6 +18,7 @@ import {
   terms,
   testAll,
 } from "../../../service/reporter/send.ts";
+import { trust } from "../../fakes/https-server.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, both, bundled, type Rewrite, replaced } from "../bundles.ts";
 import { folder, onFolder } from "../own-folder.ts";
@@ -31,6 +32,7 @@ let running: RunningApi;
 let lines: Line[];
 beforeAll(async () => {
   running = await startStatusApi();
+  trust(running.ca);
 });
 afterAll(() => running.close());
 onFolder();
@@ -76,7 +78,7 @@ function channels(gitHost: "gitea" | "github-enterprise" = "gitea"): Channels & 
 
 const always = async () => true;
 const send = (to: Channels = channels(), terms: Terms = quick) =>
-  sendAll(folder, to, (line) => void lines.push(line), always, terms, running.ca);
+  sendAll(folder, to, (line) => void lines.push(line), always, terms);
 
 describe("a result", () => {
   // status.test.ts of the git hosts has what each API is sent.
@@ -161,12 +163,15 @@ describe("a result", () => {
   });
 
   test("a certificate of an unknown authority is no git host's", async () => {
+    const other = await startStatusApi();
+    const { status } = channels();
     put();
-    const tried = sendAll(folder, channels(), (line) => void lines.push(line), always, quick);
+    const tried = send({ status: { ...status, postOf: () => ({ url: other.origin, headers: {} }) } });
     await soon(() => lines.at(0)?.result).toBe("delayed");
-    expect(running.api.results).toEqual([]);
+    expect(other.api.requests).toBe(0);
     emptied();
     await tried;
+    await other.close();
   });
 });
 
@@ -201,7 +206,7 @@ async function paused(status: Channel, terms: Terms, each = () => {}) {
     vi.advanceTimersByTime(Number(seconds ?? 0) * 1000);
     each();
   };
-  await sendAll(folder, { status }, journal, always, terms, running.ca);
+  await sendAll(folder, { status }, journal, always, terms);
   return found;
 }
 /** To a server that never answers. */
@@ -249,7 +254,7 @@ describe("between two looks into the outbox", () => {
       lines.push(line);
       if (lines.length === 1) put({ commit: two });
     };
-    expect(await sendAll(folder, channels(), journal, always, rare, running.ca)).toBe(true);
+    expect(await sendAll(folder, channels(), journal, always, rare)).toBe(true);
     expect(lines).toMatchObject([one, two].map((commit) => ({ commit, result: "sent" })));
   });
 });
@@ -352,13 +357,13 @@ describe("site.notify", () => {
   });
 
   test("gets a test once, and the answer of each recipient is its status and first line, without its secret", async () => {
-    const { api, ca } = running;
+    const { api } = running;
     const to = channels();
     const ended = {
       ...to["notify.ops"]!,
       postOf: (report: Report) => ({ ...to["notify.ops"]!.postOf(report)!, ...nowhere }),
     };
-    const tested = (given: Channels) => testAll(given, always, quick, ca);
+    const tested = (given: Channels) => testAll(given, always, quick);
     const host = new URL(running.origin).host;
     expect(await tested({ ...to, "notify.ops": ended })).toEqual([
       { to: "notify.team", host, result: "sent", reason: "204" },
@@ -368,7 +373,7 @@ describe("site.notify", () => {
     Object.assign(api.faults, { status: 404, text: `no channel\n${api.key}` });
     expect(await tested(to)).toMatchObject([team, ops].map(() => ({ result: "rejected", reason: "404 no channel …" })));
     expect([api.requests, api.results]).toEqual([3, []]);
-    await expect(testAll(to, async () => false, quick, ca)).rejects.toThrow("is gone");
+    await expect(testAll(to, async () => false, quick)).rejects.toThrow("is gone");
   });
 });
 
@@ -480,11 +485,7 @@ describe("the program", () => {
 
   test("fails where it waits for what can no longer come", async () => {
     put();
-    const stuck = replaced(
-      "reporter/send.ts",
-      "await send(channel, post, answer, authorities)",
-      "await new Promise(() => {})",
-    );
+    const stuck = replaced("reporter/send.ts", "await send(channel, post, answer)", "await new Promise(() => {})");
     const said = "pushgate-reporter: unexpected: it ended before its work did\n";
     expect(await run(running.api.token, both(anywhere, stuck))).toEqual({ code: 1, said });
     expect(waiting(folder)).toHaveLength(1);

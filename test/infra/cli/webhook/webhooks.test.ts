@@ -4,10 +4,10 @@
  */
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers/promises";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { driftMessage } from "../../../../infra/contract.ts";
 import type { Delivery } from "../../../fakes/deliveries.ts";
+import { trust } from "../../../fakes/https-server.ts";
 import { type Got, type RunningWebhookApi, startWebhookApi } from "../../../fakes/webhook-api.ts";
 import { secrets } from "../../../fixtures.ts";
 import { ends, Hosts, hookOf, hostOf, type Ran } from "../hosts.ts";
@@ -45,7 +45,7 @@ const variable = "GH_ENTERPRISE_TOKEN";
 
 beforeAll(async () => {
   running = await startWebhookApi(deliver);
-  setDefaultCACertificates([...getCACertificates(), running.ca]);
+  trust(running.ca);
   const sleep = timers.setTimeout;
   // A second of the commands takes 20 ms here.
   vi.spyOn(timers, "setTimeout").mockImplementation((milliseconds = 0) => sleep(milliseconds / 50));

@@ -1,5 +1,4 @@
 /** Each git host's API for webhooks against its fake: what is sent where, and what is read. */
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { newSecret } from "../../../../infra/cli/stack/secret.ts";
 import { signedPing } from "../../../../infra/cli/webhook/ping-on-host.ts";
@@ -8,6 +7,7 @@ import { apis } from "../../../../service/git-hosts/api/index.ts";
 import { type GitHostName, gitHostNames, gitHosts } from "../../../../service/git-hosts/index.ts";
 import { decide } from "../../../../service/git-hosts/payload.ts";
 import type { Delivery } from "../../../fakes/deliveries.ts";
+import { trust } from "../../../fakes/https-server.ts";
 import { type Got, type RunningWebhookApi, type StoredWebhook, startWebhookApi } from "../../../fakes/webhook-api.ts";
 
 let running: RunningWebhookApi;
@@ -53,7 +53,7 @@ beforeAll(async () => {
     sent.push(one);
     return got;
   });
-  setDefaultCACertificates([...getCACertificates(), running.ca]);
+  trust(running.ca);
 });
 afterAll(() => {
   vi.unstubAllEnvs();
