@@ -1,16 +1,11 @@
 /** When a server that limits the rate of requests takes them again, as its answer says. */
-
-type Answer = {
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
-};
+import type { Answer } from "./exchange.ts";
 
 /**
  * Milliseconds from now, 0 where they are over; undefined where the answer names no pause, or is about no rate.
  * Retry-After is in seconds or a date (RFC 9110, 10.2.3); `x-ratelimit-…` is GitHub's, in seconds since 1970.
  */
-export function pauseOf({ status, headers }: Answer): number | undefined {
+export function pauseOf({ status, headers }: Pick<Answer, "status" | "headers">): number | undefined {
   if (status === 429 || status >= 500) return named(headers);
   // GitHub answers 403 above its rate.
   return status === 403 ? named(headers) || undefined : undefined;

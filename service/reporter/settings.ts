@@ -26,12 +26,9 @@ export const reporterShape = v.object({
 
 export type ReporterSettings = Readonly<v.InferOutput<typeof reporterShape>>;
 
-export type Reporter = Readonly<{
-  settings: ReporterSettings;
-  secrets: { status?: string; purge?: string; notify: Readonly<Record<string, string>> };
-}>;
+export type Reporter = ReturnType<typeof readReporter>;
 
-export const readReporter = (env: Environment = environment): Reporter =>
+export const readReporter = (env: Environment = environment) =>
   withFaults((report) => {
     const settings = readShape(reporterShape, env, report);
     if (settings === undefined) return undefined;
