@@ -13,7 +13,7 @@ const commands = [
   ["stack", "secret", "rotate the secret that a git host signs with"],
   ["stack", "tools <hook> [release...]", "read what a site needs from its repository, and name releases of programs"],
   ["site", "status", "show each site on each host, what waits for a build, and faults"],
-  ["site", "deploys", "show the last runs of each site, and one with what its build printed"],
+  ["site", "deploys [hook]", "show the last runs of each site, and one with what its build printed"],
   ["site", "where <commit>", "say why a page is not new: what became of a commit on each host, and at Cloudflare"],
   ["site", "logs [log...]", "print the logs of receiver, builder, nginx, guard"],
   ["trace", "trace", "find the layer that rejected a delivery, and the fix"],

@@ -175,16 +175,14 @@ async function print(
 const showRun = command({
   takes: ["host", "json"],
   examples: [["deploys show 72d3162e-cc78-11e3-81ab-4c9367dc0958", "by its delivery, commit, release or number"]],
-})
-  .argument("<run>")
-  .action((word: string, options: Options) =>
-    print(undefined, options, (runs, on) => {
-      const found = runs.filter((run) => isNamed(run, word));
-      if (found.length === 0) process.exitCode = 1;
-      const hostOf = (run: Run) => on.find(({ name }) => name === run.host)!;
-      return all(found.map(async (run) => ({ ...run, output: await outputOf(hostOf(run), run) })));
-    }),
-  );
+}).action((word: string, options: Options) =>
+  print(undefined, options, (runs, on) => {
+    const found = runs.filter((run) => isNamed(run, word));
+    if (found.length === 0) process.exitCode = 1;
+    const hostOf = (run: Run) => on.find(({ name }) => name === run.host)!;
+    return all(found.map(async (run) => ({ ...run, output: await outputOf(hostOf(run), run) })));
+  }),
+);
 
 const mostRuns = valued(/^([1-9]|[1-4]\d|50)$/, "Use a number from 1 to 50.", Number);
 
@@ -199,7 +197,6 @@ export const deploys = command({
     ["deploys show 0123456", "the runs of a commit, with what its build printed"],
   ],
 })
-  .argument("[hook]")
   .option("-n, --last <number>", "of each site on each host", mostRuns, 5)
   .option("--failed", "only runs that failed")
   .option("-f, --follow", "print the steps of builds and each run as they come, until Ctrl-C")

@@ -46,8 +46,6 @@ export const tools = command({
     ["tools site --send", "sends them from this computer to hosts that cannot download them"],
   ],
 })
-  .argument("<hook>")
-  .argument("[release...]")
   .option("--check", "change nothing")
   .option("--send", "send the archives to each host that lacks them")
   .action(async (name: string, words: readonly string[], options: Options & { send?: boolean; check?: boolean }) => {
