@@ -54,14 +54,3 @@ test("a misspelt key is compared with the keys beside it: at most a third of the
   // Two letters from "hostname", four from "address".
   unknown("host.hostnam", { host: { hostnam: "" } }, "hostname");
 });
-
-test("a number or boolean in place of a text is said to need quotes, but for a secret's", () => {
-  const text = v.string();
-  expect(checkShape(text, 1, "zone").faults).toEqual([
-    { key: "zone", says: "is 1, which YAML reads as a number: put it in quotes. Use text." },
-  ]);
-  expect(checkShape(text, true, "zone").faults[0]?.says).toContain("as a boolean: put it in quotes");
-  expect(checkShape(text, [], "zone").faults).toEqual([{ key: "zone", says: "is empty. Use text." }]);
-  expect(checkShape(text, 1, "zone", true).faults).toEqual([{ key: "zone", says: "has the wrong type. Use text." }]);
-  expect(checkShape(text, undefined, "zone").faults).toEqual([{ key: "zone", says: "is missing. Use text." }]);
-});
