@@ -59,7 +59,7 @@ export async function restorePresented(zone: ZoneApi, hostname: string, before: 
 }
 
 /** Throws RunError after five minutes. Cloudflare's locations change over one after the other. */
-export async function untilPresented(zone: ZoneApi, hostname: string, certId: string, pause = 2_000): Promise<void> {
+export async function untilPresented(zone: ZoneApi, hostname: string, certId: string): Promise<void> {
   const until = Date.now() + 5 * 60_000;
   for (let waiting = false; ; waiting = true) {
     const live = (await readPresented(zone, [hostname])).get(hostname);
@@ -69,6 +69,6 @@ export async function untilPresented(zone: ZoneApi, hostname: string, certId: st
         `Cloudflare does not present the new client certificate for ${hostname} yet (${live?.status ?? "no answer"}, ${live?.cert_status || "none"}). Run npx pulumi up again in a few minutes. Until then nginx trusts the former client certificate too.`,
       );
     if (!waiting) void pulumi.log.info(`waiting until Cloudflare presents the new client certificate for ${hostname}`);
-    await sleep(pause);
+    await sleep(2_000);
   }
 }

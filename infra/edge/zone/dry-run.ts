@@ -68,9 +68,10 @@ async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly R
   }
 }
 
-export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<string[]> {
+/** Throws CloudflareError. A zone that is as declared costs three small reads. */
+export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<void> {
   const names = allHostnames(settings);
-  if (names.length === 0) return [];
+  if (names.length === 0) return;
   const declared = rulesOf(settings);
   const changes = (name: PhaseName): boolean => {
     const { rules } = zone.phases[name];
@@ -82,18 +83,13 @@ export async function dryRunFaults(api: CloudflareApi, settings: Settings, zone:
   const inZone = `zones/${zone.id}`;
   const canRead = (path: string, what: string) => api.get(path).then(() => [], unread(what, "SSL and Certificates"));
   const cnames = api.list<Cname>(`${inZone}/dns_records?type=CNAME`);
-  const faults = [
+  const tried = [
     canRead(`certificates?zone_id=${zone.id}`, "origin certificates"),
     canRead(`${inZone}/origin_tls_client_auth/hostnames/certificates`, "client certificates"),
     cnames.then((found) => cnameFaults(names, found), unread("DNS records", "DNS")),
     certificateFaults(api, zone, names),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];
-  return (await Promise.all(faults)).flat();
-}
-
-/** Throws CloudflareError. A zone that is as declared costs three small reads. */
-export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<void> {
-  const faults = await dryRunFaults(api, settings, zone);
+  const faults = (await Promise.all(tried)).flat();
   if (faults.length > 0) throw new CloudflareError(faults);
 }

@@ -101,7 +101,7 @@ describe("with Cloudflare", () => {
     expect(api.requests).toEqual([]);
   });
 
-  const until = () => untilPresented(at(), hostname, "new", 1);
+  const until = () => untilPresented(at(), hostname, "new");
 
   test("a run waits for the association and for the certificate in it, and reports once that it waits", async () => {
     const fresh = (change: Partial<Presented>) => live({ cert_id: "new", cert_status: "", ...change });

@@ -3,7 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
-import { dryRunFaults, tryOut } from "../../../../infra/edge/zone/dry-run.ts";
+import { tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
@@ -34,7 +34,11 @@ beforeEach(() => {
 });
 
 const plain = (token = apiToken) => cloudflareApi({ baseUrl: api.url, token });
-const faults = (declared = settings, live = zone) => dryRunFaults(plain(), declared, live);
+const faults = (declared = settings, live = zone): Promise<string[]> =>
+  tryOut(plain(), declared, live).then(
+    () => [],
+    ({ message }: CloudflareError) => message.split("\n  ").slice(1),
+  );
 const fails = (path: RegExp) => api.faults.push({ path, times: 1, status: 400 });
 
 test.each(["DNS", "SSL and Certificates", "Zone WAF", "Config Rules", "Origin Rules"])(
@@ -69,7 +73,7 @@ test("without a host that stays nothing is read", async () => {
 
 test("an error that is not an answer of Cloudflare is thrown", async () => {
   const broken = { ...plain(), get: () => Promise.reject(new TypeError("x")) };
-  await expect(dryRunFaults(broken, settings, zone)).rejects.toThrow(TypeError);
+  await expect(tryOut(broken, settings, zone)).rejects.toThrow(TypeError);
 });
 
 test("the preview quotes another reason for a rejection, and tries the other phases too", async () => {
