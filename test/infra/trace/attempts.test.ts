@@ -37,11 +37,6 @@ test("a delivery that was sent twice is two attempts, each with its own lines", 
   ]);
 });
 
-test("a delivery whose line of nginx is gone is known by the receiver's", () => {
-  expect(attempts(id, [receiver(first)])).toMatchObject([{ time: first, receiver: { status: 202 } }]);
-  expect(names([receiver(first)])).toEqual([["accepted"]]);
-});
-
 test("a receiver's line of another source does not stand for this delivery's", () => {
   const stranger = receiver(first, { source: "203.0.113.9" });
   const [own, other] = attempts(id, [
@@ -127,12 +122,10 @@ const ended = (s: number): Row => [`that nginx ended before its answer: ${s}`, e
 test.each<Row>([
   ["of another status", entry(0, 403), attempt(0, 202), false],
   ["that reached no host", entry(0, 403), { nginx: "none", receiver: "none" }, false],
-  ["without a line of either log", entry(0, 202), { time: at(0), nginx: "none", receiver: "none" }, false],
   ["a minute away", entry(0, 403), attempt(60, 403), true],
   ["more than a minute away", entry(0, 403), attempt(61, 403), false],
   ...[0, 502, 504, 520].map(ended),
   ["with a line of the receiver alone", entry(0, 401), logged, true],
-  ["with nginx's status", entry(0, 504), both, true],
   ["with the receiver's status and another of nginx", entry(0, 499), both, false],
 ])("whether an entry is about an attempt %s", (_, one, of, is) => {
   expect(paired([one], [of])).toEqual([is ? of : undefined]);

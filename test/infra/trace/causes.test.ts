@@ -39,10 +39,9 @@ const kernel = "See why the kernel made it so: ssh root@web1 journalctl --dmesg 
 
 describe("each state that is broken has its own cause and fix", () => {
   const inactive = { about: "pushgate-nginx.service", found: "enabled inactive" };
-  const socket = { about: "pushgate-nginx.socket", found: "enabled inactive" };
   const conf = { path: "/etc/pushgate/nginx.conf" };
   const failed = { about: github, found: "enabled failed in" };
-  const [certificate, routing] = [differs("origin-certificate", "expired"), differs("routing", "rule: absent")];
+  const certificate = differs("origin-certificate", "expired");
   const tables = "a rule of another table may drop Cloudflare's connections: x";
   const drops = "Let the origin port pass there: ssh root@web1 nft list ruleset";
   const full = "file system has 12 KiB and 1000 files left";
@@ -50,18 +49,13 @@ describe("each state that is broken has its own cause and fix", () => {
   const little = { ...room, freeKiB: 12 };
   test.each<[outcome: string, change: Partial<HostState>, layer: string, what: string, fix: string]>([
     ["firewall", differs("proxy", inactive), "6 nginx", "x", systemctl("start pushgate-nginx.service")],
-    ["firewall", differs("proxy", socket, inactive), "6 nginx", "", systemctl("restart pushgate-nginx.service")],
     ["firewall", differs("proxy", "a", conf, inactive), "6 nginx", "a; 2 more of proxy differ", "npx pulumi up"],
     ["firewall", differs("firewall", "table: absent"), "5 firewall", "", systemctl(`restart ${units.firewall}`)],
     ["firewall", { drops: ["x"] }, "5 firewall", tables, drops],
     ["origin certificate", certificate, "4 Cloudflare to origin", "expired", "npx pulumi up"],
-    ["unreachable socket", routing, "7 systemd", "", systemctl(`restart ${units.routing}`)],
-    ["unreachable socket", fault("closed", "open it"), "7 systemd", "the guard: closed", "open it"],
     ["unreachable socket", fault("no table", "nft", later, "firewall"), "5 firewall", "the guard: no table", "nft"],
     ["unreachable socket", differs("receiver", failed), "7 systemd", "", systemctl(`restart ${units.receiver}`)],
-    ["outside of the ranges", differs("receiver", { about: github }), "7 systemd", "x", "npx pulumi up"],
     ["not spooled", { spool: little }, "8 receiver", `the spool's ${full}`, free],
-    ["not spooled", { spool: readOnly }, "8 receiver", "the spool's file system is read-only", kernel],
     ["nginx failed", { logs: little }, "6 nginx", "the file system of nginx's logs has 12 KiB", free],
     ["nginx failed", { logs: readOnly }, "6 nginx", "the file system of nginx's logs is read-only", kernel],
     ["receiver timeout", differs("receiver", conf), "8 receiver", "x", "npx pulumi up"],
@@ -119,15 +113,7 @@ test("whatever a host reports, the outcomes that are left and the certainty stay
   }
 });
 
-test("an address that is none, and a hook that is none, explain nothing and throw nothing", () => {
-  for (const client of ["", "::ffff:", "not an address", "1.2.3.4.5", "999.1.1.1"])
-    expect(of("unreachable socket", {}, { ...sent, nginx: { ...line, client } })).toEqual([]);
-  expect(of("unreachable socket", {}, { ...sent, hook: "__proto__" })).toEqual([]);
-});
-
 test.each([
-  ["firewall", "firewall, proxy"],
-  ["another program on the origin port", "proxy"],
   ["origin certificate", "origin-certificate, proxy"],
   ["client certificate", "proxy"],
   ["not from Cloudflare", "firewall, proxy"],
@@ -137,12 +123,9 @@ test.each([
   ["outside of the ranges", "receiver, proxy"],
   ["unreachable socket", "receiver, routing, proxy"],
   ["closed connection", "receiver"],
-  ["receiver timeout", "receiver"],
   ["no such hook", "receiver"],
   ["not spooled", "receiver"],
   ["a bug", "receiver"],
-  ["signature", ""],
-  ["accepted", ""],
 ])("%s may be explained by a difference of %s, the likeliest first", (name, layers) => {
   const every = ["egress", "proxy", "routing", "receiver", "origin-certificate", "firewall", "guard"];
   const differences = every.map((layer) => ({ layer, what: `${layer} differs` }));
