@@ -24,12 +24,7 @@ export const metricsName = "metrics";
 
 const shape = v.object({
   spool: absolute,
-  hooks: v.pipe(
-    v.array(hook),
-    v.minLength(1),
-    v.check((hooks) => new Set(hooks.map(({ name }) => name)).size === hooks.length, "names a hook twice"),
-    v.readonly(),
-  ),
+  hooks: v.pipe(v.array(hook), v.minLength(1), v.readonly()),
   limits: v.required(v.object(receiverLimits.entries)),
   /** Only where systemd passed no socket. */
   listen: v.exactOptional(v.object({ host: v.string(), port: whole(0, 65_535) })),
