@@ -105,11 +105,6 @@ describe("a mail", () => {
     expect(names(raw)).toContain("Bcc");
     expect(names(raw)).not.toContain("Message-ID");
   });
-
-  test("that is repeated has the same id, and another report another", () => {
-    const id = (more?: Partial<Event>) => /^Message-ID: (.*)$/m.exec(messageOf(more))![1];
-    expect(new Set([id(), id(), id({ at: "2026-11-28T10:00:01.000Z" })]).size).toBe(2);
-  });
 });
 
 test("a secret that is the end of a URL is in no body, and leads to no other server", () => {
