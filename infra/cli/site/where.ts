@@ -2,7 +2,6 @@
  * Why a page is not new: what each host's builder made of a commit or what keeps it waiting, and what the public page
  * shows. Where a host has not heard of the commit, `trace` has the answer.
  */
-import type { IncomingHttpHeaders } from "node:http";
 import { exchange } from "../../../service/exchange.ts";
 import { printable } from "../../../service/printable.ts";
 import { tried } from "../../../service/tried.ts";
@@ -76,20 +75,10 @@ function stateOf(report: HookReport, runs: readonly Run[], commit: string, now: 
 }
 
 async function seen(hook: string, url: string, on: readonly Found[], purges: boolean): Promise<Page> {
-  try {
-    const { status, headers } = await exchange({ url, headers: { accept: "*/*" } }, { seconds: 10, bytes: 1 });
-    return { hook, url, ...pageOf(status, headers, on, purges) };
-  } catch (error) {
-    return { hook, url, text: `no answer: ${(error as Error).message}`, isNew: false };
-  }
-}
-
-function pageOf(
-  status: number,
-  headers: IncomingHttpHeaders,
-  on: readonly Found[],
-  purges: boolean,
-): Omit<Page, "hook" | "url"> {
+  const asked = exchange({ url, headers: { accept: "*/*" } }, { seconds: 10, bytes: 1 });
+  const answer = await asked.catch((error: Error) => error);
+  if (answer instanceof Error) return { hook, url, text: `no answer: ${answer.message}`, isNew: false };
+  const { status, headers } = answer;
   const of = (name: string): string => printable(String(headers[name] ?? "none"), 100);
   const etag = of("etag").replace(/^W\//, "");
   const same = on.filter((one) => one.etag === etag);
@@ -97,14 +86,14 @@ function pageOf(
   const known = `${status} ${way}, cf-cache-status ${of("cf-cache-status")}, ETag ${of("etag")}`;
   if (same.length > 0) {
     const isNew = same.some(({ state }) => state === "published");
-    return { text: `${known}, as on ${same.map(({ host }) => host).join(" and ")}`, isNew };
+    return { hook, url, text: `${known}, as on ${same.map(({ host }) => host).join(" and ")}`, isNew };
   }
   if (headers.etag === undefined && status === 200)
-    return { text: `${known}: Cloudflare changes the page, so it cannot be compared`, isNew: true };
+    return { hook, url, text: `${known}: Cloudflare changes the page, so it cannot be compared`, isNew: true };
   const fix = purges
     ? "npx pushgate status shows whether the purge of site.purge has failed"
     : "Purge it at Cloudflare, and set site.purge: true, which does so after each publish";
-  return { text: `${known}: no host has this page. ${fix}.`, isNew: false };
+  return { hook, url, text: `${known}: no host has this page. ${fix}.`, isNew: false };
 }
 
 const commitId = valued(commitShape, "Use at least 7 digits of a commit's id.", String);
