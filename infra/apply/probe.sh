@@ -5,22 +5,10 @@
 # The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
 # or passed a character check, and one process makes rows of what the parallel jobs print.
 
-text_cap=65536 # bytes of a file's text
-
 exists() { [ -e "$1" ] || [ -L "$1" ]; }
 
 layer() { # name, declared paths, globs of owned paths
-  declared="$declared $2"
-  stamp_file=$state/stamps/$1
-  if [ -s "$stamp_file" ] && [ -f "$stamp_file" ] && [ ! -L "$stamp_file" ]; then
-    lines=0
-    while { read -r line || [ -n "$line" ]; } && [ $((lines += 1)) -le 200 ]; do
-      case $line in *[!\ a-zA-Z0-9/._:@+-]*) line=invalid ;; esac
-      printf '["stamp","%s","%s"],\n' "$1" "$line"
-    done <"$stamp_file"
-  elif exists "$stamp_file"; then
-    printf '["stamp","%s","invalid"],\n' "$1"
-  fi
+  names="$names $1" declared="$declared $2"
   for path in $3; do
     exists "$path" || continue
     case $path in
@@ -30,41 +18,37 @@ layer() { # name, declared paths, globs of owned paths
   done
 }
 
-# Rows of the files $@, then of the facts on standard input. In base64, which perl makes of uuencode's letters: Debian's
-# smallest perl has no module for it. One process for all: it costs more than its work.
-rows() {
+# Rows of stamps, of declared files, then of the facts on standard input. One process for all: a process costs more than its
+# work. Text is in base64, which perl makes of uuencode's letters: Debian's smallest perl has no module for it.
+rows() { # folder of the stamps, layers, declared paths
   perl -e '
+    my ($stamps, $layers, @declared) = @ARGV;
+    my $special = qr{[^ a-zA-Z0-9/._:@+-]};
     sub base64 { my $filled = -length($_[0]) % 3;
       (my $text = pack "u", $_[0]) =~ s/^.|\n//gm;
       $text =~ tr/` -_/AA-Za-z0-9+\//;
       return substr $text, 0, length($text) - $filled }
-    for my $path (@ARGV) {
-      open my $file, "<", $path or next;
-      read $file, my $text, -s $file;
-      printf "[\"text64\",\"%s\",\"%s\"],\n", $path, base64($text) }
+    sub text { open my $file, "<", $_[0] or return ""; read $file, my $text, 1 << 18; return $text }
+    for my $layer (split " ", $layers) {
+      lstat "$stamps/$layer" or next;
+      my @lines = -f _ && -s _ ? split /\n/, text("$stamps/$layer") : "?";
+      printf "[\"stamp\",\"%s\",\"%s\"],\n", $layer, /$special/ ? "invalid" : $_ for splice @lines, 0, 200 }
+    my @regular;
+    for my $path (@declared) {
+      my ($mode, $user, $group, $size) = (lstat $path)[2, 4, 5, 7] or next;
+      my $type = -l _ ? "symbolic link" : -d _ ? "directory" : -p _ ? "fifo" : -S _ ? "socket" : -f _ ? "regular file" : "device";
+      my ($name, $of) = (scalar getpwuid $user, scalar getgrgid $group);
+      printf "[\"file\",\"%s\",\"%s\",\"%o\",\"%s:%s\"],\n", $path, $type, $mode & 07777, $name // "UNKNOWN", $of // "UNKNOWN";
+      -f _ or next;
+      push @regular, $path;
+      printf "[\"text64\",\"%s\",\"%s\"],\n", $path, base64(text($path)) if $size <= 65536 }
+    if (@regular and open my $sums, "-|", "sha256sum", "--", @regular) {
+      /^([0-9a-f]{64}) [ *](.*)$/ and printf "[\"sha256\",\"%s\",\"%s\"],\n", $2, $1 while <$sums> }
     while (<STDIN> =~ /^(\S+) (\S+) (\d+) (\d+) (.*)$/) {
       my ($kind, @of) = ($1, $2, $3, $4);
       (my $text = $5) =~ tr/\1/\n/;
-      ($kind, $text) = ("${kind}64", base64($text)) if $text =~ m{[^ a-zA-Z0-9/._:@+-]};
-      printf "[\"%s\",\"%s\",%d,%d,\"%s\"],\n", $kind, @of, $text }' -- "$@"
-}
-
-declared_files() {
-  # One process for all files: it costs more than its work.
-  # shellcheck disable=SC2086
-  seen=$(stat --printf '%n %a %U:%G %s %F\n' -- $declared 2>/dev/null)
-  regular=''
-  while read -r path mode owner size type; do
-    [ -n "$path" ] || continue
-    printf '["file","%s","%s","%s","%s"],\n' "$path" "$type" "$mode" "$owner"
-    case $type in regular*) regular="$regular $path" ;; *) continue ;; esac
-    [ "$size" -gt "$text_cap" ] || short="$short $path"
-  done <<SEEN
-$seen
-SEEN
-  # shellcheck disable=SC2086
-  [ -z "$regular" ] || sha256sum -- $regular 2>/dev/null </dev/null |
-    sed -n 's/^\([0-9a-f]\{64\}\) [ *]\(.*\)$/["sha256","\2","\1"],/p'
+      ($kind, $text) = ("${kind}64", base64($text)) if $text =~ $special;
+      printf "[\"%s\",\"%s\",%d,%d,\"%s\"],\n", $kind, @of, $text }' -- "$@" 2>/dev/null
 }
 
 # As the host sees it, behind any NAT.
@@ -83,16 +67,15 @@ listeners() {
 
 probe() { # state folder
   state=$1
-  declared='' short=''
+  names='' declared=''
   printf '{"pushgate":1,"rows":[\n'
   # The facts wait in the pipe until the long rows are written. SIGKILL ends all processes that read them.
   printf %s "$facts" | timeout -s KILL 30 sh -s 2>/dev/null | {
     layers
-    [ -z "$declared" ] || declared_files
     listeners
     ssh_port
     # shellcheck disable=SC2086
-    rows $short 2>/dev/null
+    rows "$state/stamps" "$names" $declared
   }
   printf '["end"]]}\n'
 }

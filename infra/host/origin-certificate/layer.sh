@@ -1,4 +1,5 @@
-export LC_ALL=C
+# Without the system's authorities, which openssl x509 reads in two thirds of its time, and does not need here.
+export LC_ALL=C SSL_CERT_FILE=/dev/null
 
 # Prints what is wrong with the certificate in $1, or nothing.
 certificate_fault() {

@@ -115,9 +115,9 @@ listens() {
   [ "$of_unit" = "$families" ] && echo yes || echo no
 }
 
-# To a client without a certificate.
+# To a client without a certificate, which needs no authorities: to read those of the system takes openssl half of its time.
 greeting() {
-  printf 'GET / HTTP/1.0\r\n\r\n' | timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
+  printf 'GET / HTTP/1.0\r\n\r\n' | SSL_CERT_FILE=/dev/null timeout 2 openssl s_client -quiet -connect "$loopback4:$port" 2>/dev/null |
     awk '{ sub(/\r/, "") } /^(HTTP|X-Served-By: )/ && n < 2 { found[++n] = $2 } END { if (n) print found[1] (n > 1 ? " " found[2] : "") }'
 }
 

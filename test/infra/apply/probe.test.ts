@@ -23,7 +23,7 @@ describe("files", () => {
     const { files } = host.see(probed(host, [], names));
     const [file, empty, big, link, folder, fifo, missing] = names.map((name) => files[join(host.etc, name)]);
     expect(file).toEqual({ type: "regular file", mode: "640", owner: me, sha256: sha256(text), text });
-    expect(empty).toEqual({ type: "regular empty file", mode: "600", owner: me, sha256: sha256(""), text: "" });
+    expect(empty).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256(""), text: "" });
     expect(big).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256("x".repeat(65_537)) });
     // A link's target is never read: it may be a secret file.
     expect(link).toEqual({ type: "symbolic link", mode: "777", owner: me });
