@@ -19,6 +19,7 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
   "origin-key": () => "makes the origin certificate's private key, which stays on the host",
   "origin-certificate": (_, { hostname }) => `installs the origin certificate for ${hostname}`,
   secrets: ({ hooks }) => `encrypts the secrets of ${hooks.map(({ name }) => name).join(", ")} with the host's key`,
+  routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
   receiver: (settings) =>
     `installs its program, makes the account ${receiverUser} and starts ${units.receiver} on loopback (${portsOf(settings)})`,
   egress: (settings) =>
@@ -26,7 +27,6 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
   tools: (settings) => `downloads and installs ${toolIds(settings).join(", ")} below ${paths.tools}`,
   builder: (settings) => `installs the programs and units that build ${sitesAs(settings, ({ name }) => name)}`,
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,
-  routing: () => `keeps the receiver's replies on the host, in routing table ${routingTable}`,
   proxy: (settings, { originPort }) => {
     const served = ["hooks", ...servedSites(settings).map(({ hostname }) => hostname)].join(" and ");
     return `starts an nginx of its own on port ${originPort} for ${served}; another nginx stays as it is`;

@@ -69,7 +69,7 @@ describe("the program", { timeout: patience }, () => {
     expect(writes.slice(-4)).toEqual(Array(4).fill("dns_records"));
     expect(writes.filter((path) => path === "rulesets")).toHaveLength(3);
     expect(notes(up)).toEqual([
-      `web1: applied packages, origin-key, origin-certificate, secrets, receiver, egress, builder, site, routing, proxy, firewall, guard, client-ca.
+      `web1: applied packages, origin-key, origin-certificate, secrets, routing, receiver, egress, builder, site, proxy, firewall, guard, client-ca.
 The git host needs these webhooks, with content type application/json and the push event alone:
   site on web1: https://hooks.example.org/webhook/site
   docs on web1: https://hooks.example.org/webhook/docs

@@ -76,8 +76,9 @@ end_former_sockets() {
     rm -f "$run_units/$unit"
   done
   systemctl daemon-reload
-  # It holds the listeners.
+  # It holds the listeners. After it the routing rule of a former mark can leave.
   systemctl try-restart "$receiver" || :
+  systemctl restart "$routing" || :
 }
 
 activate() {

@@ -117,7 +117,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
     values: {
       ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: errorLog },
       ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
-      ...{ run_units: paths.runUnits, sockets: units.socket("*"), receiver: units.receiver },
+      ...{ run_units: paths.runUnits, sockets: units.socket("*"), receiver: units.receiver, routing: units.routing },
       ...{ started, loaded, table: movedTable, settled_ca: settledCa.path, settled_line: settledCa.line },
     },
     files: [

@@ -9,9 +9,7 @@ take_out() {
 # Facts of one family, 4 or 6. A host without ::1 has nothing to route for 6: each fact then prints the declared $2.
 lacks() { [ "$1" = 6 ] && ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null && echo "$2"; }
 
-rule() {
-  lacks "$@" || ip "-$1" -N rule show table "$table" | tr -s '\t ' ' ' | sed 's/^[0-9]*: //; s/ *$//'
-}
+rule() { lacks "$@" || "$needs" --print "$1" | sed 's/^[0-9]*: //'; }
 
 # Without the attributes that the kernel adds. Any other route of the table would come first for its visitors.
 routes() { lacks "$@" || ip "-$1" route show table "$table" 2>/dev/null | sed 's/\( dev lo\) .*/\1/'; }

@@ -7,9 +7,15 @@ table=@table@
 pref=@pref@
 fwmark=@fwmark@
 
-# `rules` prints all rules except `local` as "pref: text", `own_rules` those that lead into pushgate's table.
+# `rules` prints all rules except `local` as "pref: text", `own_rules` those that lead into pushgate's table. Not the rule of a
+# former mark while a socket has that: it leaves with the socket.
 rules() { ip "-$1" -N rule show | tr -s '\t ' ' ' | sed 's/ *$//; /^0:/d'; }
-own_rules() { rules "$1" | grep "lookup $table\$"; }
+own_rules() {
+  rules "$1" | grep "lookup $table\$" | while read -r rule; do
+    former=${rule#*fwmark } former=${former%%/*}
+    [ "$former" != "${fwmark%/*}" ] && ss -Hltne | grep -q " fwmark:$former " || echo "$rule"
+  done
+}
 stays() { ip "-$1" route get "$3" from "$2" mark "${fwmark%/*}" 2>/dev/null | grep -q "dev lo table $table"; }
 
 lowest_other() { { rules "$1" | grep -v "lookup $table\$"; echo 32766; } | sed 's/:.*//' | sort -n | head -n 1; }
@@ -48,6 +54,9 @@ assert() { # family, source address, any visitor
     place "$@" && stays "$@"
   fi
 }
+
+# For a fact.
+[ "${1:-}" != --print ] || { own_rules "$2"; exit; }
 
 has_ipv6() { grep -q '^0\{31\}1 ' /proc/net/if_inet6 2>/dev/null; }
 

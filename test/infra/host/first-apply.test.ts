@@ -24,11 +24,11 @@ test("on a bare host each layer has a line with packages, accounts, ports or uni
     "  origin-key          makes the origin certificate's private key, which stays on the host",
     "  origin-certificate  installs the origin certificate for hooks.example.org",
     "  secrets             encrypts the secrets of site, docs with the host's key",
+    "  routing             keeps the receiver's replies on the host, in routing table 9460",
     "  receiver            installs its program, makes the account pushgate-receiver and starts pushgate-receiver.service on loopback (9461, 9699)",
     "  egress              makes the accounts pushgate-build-site, pushgate-generator-site, pushgate-fetcher-site and limits their network access",
     "  builder             installs the programs and units that build site",
     "  site                makes /var/www/site a link to the current release",
-    "  routing             keeps the receiver's replies on the host, in routing table 9460",
     "  proxy               starts an nginx of its own on port 8443 for hooks and www.example.org; another nginx stays as it is",
     "  firewall            admits Cloudflare alone to TCP port 8443; other ports stay as they are",
     "  guard               starts pushgate-guard.timer, which checks all of this every minute",
@@ -40,8 +40,8 @@ test("without a site the builder's layers have no line, nor has a layer that the
   const named = (settings: Settings, ...had: string[]) =>
     lines(settings, ...had)?.flatMap((line) => /^ {2}(\S+)/.exec(line)?.[1] ?? []);
   expect(named(example)).toEqual([
-    ...["packages", "origin-key", "origin-certificate", "secrets", "receiver"],
-    ...["routing", "proxy", "firewall", "guard", "client-ca"],
+    ...["packages", "origin-key", "origin-certificate", "secrets", "routing", "receiver"],
+    ...["proxy", "firewall", "guard", "client-ca"],
   ]);
   const layers = Object.keys(hostLayers(served, exampleHost, { certificate: "", clientCaPem: "", programs }));
   expect(named(served, ...layers.slice(0, -1))).toEqual(layers.slice(-1));

@@ -45,9 +45,15 @@ const facts = layer.facts
   .filter(({ name }) => !name.includes(".service"))
   .map(
     ({ name, read, want }) =>
-      `found=$(${layer.script}\n${read}) || :\n[ "$found" = '${want}' ] || echo "${name}: $found"`,
+      `found=$(${layer.script}\nneeds=${routingScript}\n${read}) || :\n[ "$found" = '${want}' ] || echo "${name}: $found"`,
   )
   .join("\n");
+/** A former release's program, and its sockets' mark. */
+const formerMark = 0xd3;
+const former = root.write("former", script.replace(/^fwmark=.*/m, "fwmark=0xd3/0xff"), 0o755);
+const forgetful = root.write("forgetful", script.replace("ss -Hltne", "true"), 0o755);
+const marks = `ip rule show | sed -n 's/.* fwmark \\(.*\\) iif .*/\\1/p' | sort`;
+const end = "ss -Hltnp | sed 's/.*pid=\\([0-9]*\\).*/\\1/' | sort -u | xargs kill";
 const foreign = `ip rule show | grep -v 'lookup ${routingTable}' | diff ${root.at("before")} -`;
 const quiet = `${routingScript} >/dev/null`;
 const families = ["", "-6"];
@@ -110,6 +116,17 @@ ip route show table all | grep -c 'table ${routingTable}' || :`,
       ...["placed the IPv4 route", "placed the IPv4 rule at pref 89"],
       ...["placed the IPv6 route", "placed the IPv6 rule at pref 90", "1", "0"],
     ],
+  ],
+  [
+    "the rule of a former mark stays while a socket has it, and would go without the look, with the replies",
+    `${defaultRoute}\n${former} >/dev/null\n${listen(formerMark)}\n${quiet}\n${marks}\n${connections}\n${facts}
+${forgetful} >/dev/null\n${marks}\n${connections}`,
+    ["0xd3/0xff", "0xe7/0xff", ...all, "0xe7/0xff", loopback.v4],
+  ],
+  [
+    "the rule of a former mark goes after its socket",
+    `${former} >/dev/null\n${listen(formerMark)}\n${quiet}\n${end}\n${quiet}\n${marks}\n${facts}`,
+    ["0xe7/0xff"],
   ],
   [
     "a host without IPv6 gets the IPv4 rule and route, and every fact holds",
