@@ -30,7 +30,13 @@ export function probeScript(layers: readonly Probed[], state: string = stateFold
     // The `:` is for a layer without a script: empty braces are a syntax error.
     return subshell(["{ :", script, "} >/dev/null", ...calls]);
   });
-  const shell = [beside("fact.sh"), subshell([beside("system.sh")]), "known=$(known_units)", ...facts, "wait"];
+  const shell = [
+    beside("fact.sh"),
+    subshell([beside("system.sh")]),
+    "known=$(known_units </dev/null)",
+    ...facts,
+    "wait",
+  ];
   return [
     variables({ facts: shell.join("\n") }),
     beside("probe.sh"),

@@ -6,12 +6,19 @@ import { probeScript } from "../../../infra/apply/manifest.ts";
 import { parseProbe } from "../../../infra/apply/report.ts";
 import { probed, ShellHost } from "./shell-host.ts";
 
-test("the probe ends the facts of a layer after 30 seconds, and reports those before and of other layers", () => {
+test("the probe ends the facts of a layer that take too long, and reports those before and of other layers", () => {
   using host = new ShellHost();
   const pid = join(host.etc, "pid");
   const stubborn = `sh -c 'trap "" TERM; echo $$ >${pid}; while :; do sleep 1; done'`;
   const slow = { ...probed(host, ["echo before", stubborn, "echo after"]), name: "slow" };
-  const { layers } = host.report([slow, probed(host, ["echo other"])]);
+  const both = [slow, probed(host, ["echo other"])];
+  const script = probeScript(both, host.state);
+  expect(script).toContain("timeout -s KILL 30 ");
+  const { stdout } = host.run(script.replace("KILL 30", "KILL 3"));
+  const { layers } = parseProbe(
+    stdout,
+    both.map(({ name }) => name),
+  );
   expect(layers.slow?.facts).toEqual([{ output: "before", status: 0 }]);
   expect(layers.x?.facts).toEqual([{ output: "other", status: 0 }]);
   // What has ended has no command line any more.
