@@ -95,7 +95,7 @@ const laterVersion: Check = ({ report: { layers }, warn }) => {
 const software = [
   { name: "nftables", command: "nft", version: /v([\d.]+)/, least: "1.0.6" },
   { name: "nginx", command: "nginx", version: /nginx\/([\d.]+)/, least: "1.22" },
-  { name: "nodejs", command: "nodejs", version: /^(?:\d+:)?([\d.]+)/, least: "18" },
+  { name: "nodejs", command: "nodejs", version: /^v([\d.]+)/, least: "18" },
 ];
 
 const packages: Check = ({ answer, fault }) => {

@@ -55,8 +55,8 @@ systemctl restart ssh`);
   await until("the listener listens on its port", async () =>
     (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
   );
-  await blind.inside(`rm /usr/bin/apt-get
-sed -i '/^Package: nodejs$/,/^$/s/^Version: .*/Version: 12.22.12~dfsg-1~deb11u4/' /var/lib/dpkg/status`);
+  await blind.inside("rm /usr/bin/node /usr/bin/apt-get");
+  await blind.writeFile("/usr/bin/node", "#!/bin/sh\necho v12.22.12\n", "0755");
   await blind.inside("sed -i 's/^ID=.*/ID=mint/; s/^VERSION_ID=.*/VERSION_ID=22/' /etc/os-release");
 
   // A name whose host has another key, and an address without a host.
