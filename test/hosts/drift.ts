@@ -274,7 +274,8 @@ const stamps: readonly Mutation[] = [
   ["routing", `sed -i '1s/.*/${sealed("routing", "0.1.0-01234567")}/' ${stamp("routing")}`],
   ["tools", `sed -i '1s/.*/0123456789ab/' ${stamp("tools")}`, "the stamp on the host is not valid"],
   ["proxy", `cp ${stamp("receiver")} ${stamp("proxy")}`, "the stamp on the host is not valid"],
-  ["proxy", during(paths.nginx, `systemctl reload ${nginx}`), installed(nginx)],
+  // nginx has not yet read its files when the command ends: the next change must not be among them.
+  ["proxy", during(paths.nginx, `systemctl reload ${nginx} && sleep 1`), installed(nginx)],
   // Of the right key, near its end.
   [
     "origin-certificate",
