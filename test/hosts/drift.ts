@@ -400,10 +400,10 @@ export async function repairs(
   for (const secret of [secrets.site.current, secrets.docs.current, "another-owners-secret", "\x1b"])
     expect(shown).not.toContain(secret);
 
-  const { done: up, seen } = await repeatWhile(() => stack.up(), look, 100);
+  const { done: up, seen } = await repeatWhile(() => stack.up(), look, 50);
   expect(up.code, up.stdout).toBe(0);
   expect(stepsOf(up)).toEqual(updates);
-  expect(seen.length).toBeGreaterThan(10);
+  expect(seen.length).toBeGreaterThan(20);
   // What a mutation broke is served from its repair on, without another gap.
   for (const [i] of seen[0]!.entries())
     expect(seen.map((answers) => answers[i]!.status).join(" ")).toMatch(
