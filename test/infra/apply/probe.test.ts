@@ -111,6 +111,7 @@ describe("facts", () => {
     test("is queried once for all units, and again for one that is not as it should be", () => {
       const rest = [...queried.slice(2, 5), "active\nactive", ...queried.slice(6)];
       expect(answers([a, c])).toEqual(["enabled", "active", ...rest]);
+      expect(answers([])).toEqual(["enabled", ...queried.slice(1)]);
       const many = Array.from({ length: 3_000 }, (_, i) => `pushgate-more@${i}.service`);
       expect(answers([...many, a, c])).toEqual(["enabled", "active", ...rest]);
     });
