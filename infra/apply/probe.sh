@@ -5,12 +5,10 @@
 # The answer is one JSON document with one row per line. No output can break that form: what the host says is in base64
 # or passed a character check, and one process makes rows of what the parallel jobs print.
 
-exists() { [ -e "$1" ] || [ -L "$1" ]; }
-
 layer() { # name, declared paths, globs of owned paths
   names="$names $1" declared="$declared $2"
   for path in $3; do
-    exists "$path" || continue
+    [ -e "$path" ] || [ -L "$path" ] || continue
     case $path in
       *[!a-zA-Z0-9/._:@+-]*) printf '["owned64","%s","%s"],\n' "$1" "$(printf %s "$path" | base64 -w0)" ;;
       *) printf '["owned","%s","%s"],\n' "$1" "$path" ;;

@@ -75,9 +75,10 @@ function stateOf(report: HookReport, runs: readonly Run[], commit: string, now: 
 }
 
 async function seen(hook: string, url: string, on: readonly Found[], purges: boolean): Promise<Page> {
-  const asked = exchange({ url, headers: { accept: "*/*" } }, { seconds: 10, bytes: 1 });
-  const answer = await asked.catch((error: Error) => error);
-  if (answer instanceof Error) return { hook, url, text: `no answer: ${answer.message}`, isNew: false };
+  const page = (text: string, isNew = false): Page => ({ hook, url, text, isNew });
+  const sent = exchange({ url, headers: { accept: "*/*" } }, { seconds: 10, bytes: 1 });
+  const answer = await sent.catch((error: Error) => error);
+  if (answer instanceof Error) return page(`no answer: ${answer.message}`);
   const { status, headers } = answer;
   const of = (name: string): string => printable(String(headers[name] ?? "none"), 100);
   const etag = of("etag").replace(/^W\//, "");
@@ -86,14 +87,14 @@ async function seen(hook: string, url: string, on: readonly Found[], purges: boo
   const known = `${status} ${way}, cf-cache-status ${of("cf-cache-status")}, ETag ${of("etag")}`;
   if (same.length > 0) {
     const isNew = same.some(({ state }) => state === "published");
-    return { hook, url, text: `${known}, as on ${same.map(({ host }) => host).join(" and ")}`, isNew };
+    return page(`${known}, as on ${same.map(({ host }) => host).join(" and ")}`, isNew);
   }
   if (headers.etag === undefined && status === 200)
-    return { hook, url, text: `${known}: Cloudflare changes the page, so it cannot be compared`, isNew: true };
+    return page(`${known}: Cloudflare changes the page, so it cannot be compared`, true);
   const fix = purges
     ? "npx pushgate status shows whether the purge of site.purge has failed"
     : "Purge it at Cloudflare, and set site.purge: true, which does so after each publish";
-  return { hook, url, text: `${known}: no host has this page. ${fix}.`, isNew: false };
+  return page(`${known}: no host has this page. ${fix}.`);
 }
 
 const commitId = valued(commitShape, "Use at least 7 digits of a commit's id.", String);

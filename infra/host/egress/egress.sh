@@ -54,12 +54,13 @@ of_each() {
 }
 
 jump() { # account
-  entry=${entries#*"|$1:"} entry=${entry#*:}
-  case $entries in *"|$1:"*) echo "    meta skuid ${entry%%:*} jump $1" ;; *)
+  entry=${entries#*"|$1:"}
+  [ "$entry" != "$entries" ] || {
     echo "egress: the account $1 is missing. Run npx pulumi up." >&2
     return 1
-    ;;
-  esac
+  }
+  entry=${entry#*:}
+  echo "    meta skuid ${entry%%:*} jump $1"
 }
 
 table() {
