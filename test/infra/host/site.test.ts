@@ -67,8 +67,7 @@ describe("the web root of a site", () => {
     root.write("bin/systemctl", '#!/bin/sh\necho "$@" >>"$0.log"\n', 0o755);
     // Every account can write a folder of temporary files, in which this root is.
     const open = `(${tmpdir()}|${dirname(tmpdir())})`;
-    const stat = `#!/bin/sh\n/usr/bin/stat "$@" | sed -E 's#^[0-9]+ [^ ]+ ${open}$#0 drwxr-xr-x \\1#'\n`;
-    root.write("bin/stat", stat, 0o755);
+    root.write("bin/find", `#!/bin/sh\n/usr/bin/find "$@" | grep -vxE '${open}'\n`, 0o755);
     for (const folder of ["/srv", paths.state, paths.sites]) mkdirSync(at(folder), { recursive: true });
   });
   afterEach(() => root.remove());
@@ -142,8 +141,8 @@ describe("the web root of a site", () => {
 
     test("becomes a copy on another file system", () => {
       release("page");
-      const other = `#!/bin/sh\ncase $* in "-c %d -- "*/srv) echo 1 && exit ;; esac`;
-      root.write("bin/stat", readFileSync(join(bin, "stat"), "utf8").replace("#!/bin/sh", other), 0o755);
+      const other = 'case $* in "-c %d -- "*/srv) echo 1 ;; *) exec /usr/bin/stat "$@" ;; esac';
+      root.write("bin/stat", `#!/bin/sh\n${other}\n`, 0o755);
       expect(run("give_back docs").status).toBe(0);
       expect(readFileSync(at("/srv/a&b/index.html"), "utf8")).toBe("page");
       expect(existsSync(at(`${paths.sites}/docs/releases/000001-abc`))).toBe(true);
