@@ -84,7 +84,11 @@ export const ofEachHost: readonly Mutation[] = [
 echo another-owners-secret-0123456789-abcdef | systemd-creds encrypt --with-key=host --name=site - ${paths.credentials}/site`,
     not("credentials changed since they were installed", "none", "site"),
   ],
-  ["receiver", `echo '// by hand' >>${paths.receiver}`, `${paths.receiver} is: differs (- on the host, + declared):`],
+  [
+    "receiver",
+    `echo '// by hand' >>${paths.receiver}`,
+    `programs in ${paths.lib}: differs (- on the host, + declared):`,
+  ],
   // The receiver has not read this file yet: it must not stop the apply of new secrets.
   ["receiver", `echo '{' >${paths.receiverSettings}`, other(paths.receiverSettings), installed(receiver)],
   ["receiver", `systemctl --quiet disable ${receiver}`, is(receiver, "disabled active")],
@@ -115,7 +119,7 @@ export const ofSites: readonly Mutation[] = [
   ["egress", `nft delete table inet pushgate_egress`, not("table inet pushgate_egress", "as declared", "absent")],
   ["egress", `rm ${stamp("egress")}`, "no stamp: the last apply did not finish"],
   ["egress", "gpasswd -a guest pushgate-build-site", "\n- guest is in the group pushgate-build-site\n"],
-  ["builder", `echo '// by hand' >>${paths.builder}`, `${paths.builder} is: differs (- on the host, + declared):`],
+  ["builder", `echo '// by hand' >>${paths.builder}`, `programs in ${paths.lib}: differs (- on the host, + declared):`],
   [
     "builder",
     `sed -i '/^RootDirectory=/d' ${at("pushgate-generator-site@.service")}`,

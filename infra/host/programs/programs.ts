@@ -36,18 +36,19 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
   return Object.fromEntries(built);
 }
 
-export const programFact = (program: Program): string => `${paths[program]} is`;
+export const programsFact = `programs in ${paths.lib}`;
 
 /** The parts of a layer that installs these programs. */
 export function programsOf(names: readonly Program[], made: ProgramHashes) {
   // A layer that leaves sends none. Each must be a word, as the shell takes them in pairs.
-  const programs = names.map((name) => ({ name, path: paths[name], sha256: made[name]?.sha256 ?? "none" }));
-  const values = { programs: programs.flatMap(({ path, sha256 }) => [path, sha256]), incoming: paths.incoming };
-  const facts = programs.map(({ name, path, sha256 }) => ({
-    name: programFact(name),
-    read: `sum_of ${path}; modes ${path}`,
-    want: `${sha256}\n${path} 644 root:root`,
-  }));
+  const programs = names.map((name) => [paths[name], made[name]?.sha256 ?? "none"] as const);
+  const values = { programs: programs.flat(), incoming: paths.incoming };
+  const all = programs.map(([path]) => path).join(" ");
+  const want = [
+    ...programs.map(([path, sha256]) => `${sha256}  ${path}`),
+    ...programs.map(([path]) => `${path} 644 root:root`),
+  ];
+  const facts = [{ name: programsFact, read: `sha256sum ${all}; modes ${all}`, want: want.join("\n") }];
   // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
   return { values, facts, shared: ["programs/programs.sh"] };
 }
