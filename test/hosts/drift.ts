@@ -266,7 +266,7 @@ const kernel: readonly Mutation[] = [
   ],
   ["receiver", replaced("/usr/bin/node"), installed(receiver, "replaced since its start: /usr/bin/node")],
   ["proxy", replaced("/usr/sbin/nginx"), installed(nginx, "replaced since its start: /usr/sbin/nginx")],
-  ["secrets", `rm ${paths.state}/salt`, 'salt: declared is "600 root:root"'],
+  ["secrets", `rm ${paths.state}/credentials.sha256`, 'sums of credentials: declared is "600 root:root"'],
   ["tools", `rm -r ${paths.tools}/sass-1.89.2`, 'declared is "as installed", the host reports "missing"'],
   ["builder", `mkdir ${paths.tools}/hugo-0.1.0`, not(`what is in ${paths.tools} for no site`, "none", "hugo-0.1.0")],
   ["builder", "chmod 0777 /run/pushgate-roots", "\n- /run/pushgate-roots 777 root:root\n"],

@@ -112,10 +112,11 @@ export const byHand: readonly ByHand[] = [
     ['  chmod 0700 "$credentials"\n', ""],
     ['[ -n "$current" ] ||', "true ||"],
     ['among "$name" "$arrived" ||', "true ||"],
-    ['if [ ! -s "$salt" ]; then', "if true; then"],
+    ['sha256sum -- $names "$host_key"', "sha256sum -- $names"],
     ['--name="${name##*.}" "$credentials/.$name.new"', '"$credentials/.$name.new"'],
     ["; } | sha256sum)", "; })"],
-    ['{ printf %s "$begin" && systemd-creds', "{ systemd-creds"],
+    ['{ printf %s "$1" && systemd-creds', "{ systemd-creds"],
+    ["case $(replaced) in", "case none in"],
   ]),
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.

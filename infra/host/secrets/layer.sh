@@ -1,9 +1,10 @@
 # A name is a hook's for its secrets, or `<hook>.deploy-key`, `<hook>.status`, `<hook>.notify`, `<hook>.purge`: after the
 # dot, what a unit loads it as, and to which systemd-creds binds it.
 
-salt=$state/salt
-# Sums of the encrypted files: they show whether a manual change or the configuration replaced a credential.
+# Sums of the encrypted files and of the host's key: they show whether a manual change or the configuration replaced a
+# credential, and save decrypting all of them in each preview. Lines with a "#" have what `decrypted` printed.
 written=$state/credentials.sha256
+host_key=/var/lib/systemd/credential.secret
 
 # A deploy key has several lines, and arrives as base64.
 plain_text() {
@@ -41,12 +42,9 @@ activate() {
   done
   for name in $names; do mv -fT "$credentials/.$name.new" "$credentials/$name"; done
   # shellcheck disable=SC2086
-  (cd "$credentials" && sha256sum $names) >"$written.new"
+  (cd "$credentials" && sha256sum -- $names "$host_key") >"$written.new"
+  decrypted "$(od -An -vtx1 -N32 /dev/urandom | tr -d ' \n')" | sed 's/^/#/' >>"$written.new"
   replace "$written"
-  if [ ! -s "$salt" ]; then
-    od -An -vtx1 -N32 /dev/urandom | tr -d ' \n' >"$salt.new"
-    replace "$salt"
-  fi
   # The receiver reads its secrets once, when it starts; its sockets hold new connections meanwhile.
   ! as_installed receiver || systemctl try-restart "$receiver"
   # An ssh-agent, too, has the key that it was started with.
@@ -66,14 +64,21 @@ replaced() {
 }
 
 # What the program compares with the configuration: the salt, and for each credential its name and the sum of salt and text.
-sums() {
-  [ -s "$salt" ] || return 0
-  begin=$(cat "$salt")
-  echo "salt $begin"
+decrypted() { # salt
+  echo "salt $1"
   for name in $names; do
-    sum=$({ printf %s "$begin" && systemd-creds decrypt --name="${name##*.}" "$credentials/$name" - 2>/dev/null; } | sha256sum)
+    sum=$({ printf %s "$1" && systemd-creds decrypt --name="${name##*.}" "$credentials/$name" - 2>/dev/null; } | sha256sum)
     echo "$name ${sum%% *}"
   done
 }
 
-retire() { rm -rf "$credentials" "$salt" "$salt.new" "$written" "$written.new"; }
+sums() {
+  record=$(sed -n 's/^#//p' "$written" 2>/dev/null)
+  case $(replaced) in
+    unknown) ;;
+    none) printf '%s\n' "$record" ;;
+    *) decrypted "$(printf '%s\n' "$record" | sed -n 's/^salt //p')" ;;
+  esac
+}
+
+retire() { rm -rf "$credentials" "$written" "$written.new"; }

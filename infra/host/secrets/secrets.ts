@@ -2,7 +2,7 @@
  * Secrets, deploy keys and tokens, encrypted with the host's key. systemd decrypts each for one unit alone.
  * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
  *   shell's own printf passes it from standard input to systemd-creds.
- * - Preview compares sums of salt and secret. Only root on the host can read the salt, which has 256 random bits.
+ * - Preview compares sums of salt and secret. Only root on the host can read them, and the salt, which has 256 random bits.
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
 import { credentialKinds, credentialOf, isDeployKey, loadedAs } from "../../../service/credentials.ts";
@@ -93,7 +93,7 @@ export function secretsLayer(settings: Settings) {
     facts: [
       { name: `credentials in ${credentials}`, read: "credential_modes", want: modes.join("\n") },
       { name: "credentials changed since they were installed", read: "replaced", want: "none" },
-      { name: "salt", read: `stat -c '%a %U:%G' "$salt" 2>/dev/null`, want: "600 root:root" },
+      { name: "sums of credentials", read: `stat -c '%a %U:%G' "$written" 2>/dev/null`, want: "600 root:root" },
     ],
   });
 }

@@ -195,11 +195,10 @@ describe("on a host", () => {
     expect(judged(stdout, plain)).toEqual(["as declared", "differs: site", "differs: docs, site"]);
     expect(judged(stdout, { ...plain, site })[1]).toBe("as declared");
     expect(judged(stdout, { site })[2]).toBe("as declared");
-    expect(new Set(stdout.match(/^salt .*$/gm)).size).toBe(1);
     expect(stdout).toContain(`${paths.credentials} 700 root:root\n`);
     // The active unit still loads it: the receiver layer removes the file together with that line of the unit.
     expect(stdout).toContain(`${paths.credentials}/docs`);
-    expect(stdout.split("LEFT")[1]).not.toMatch(/credentials|salt/);
+    expect(stdout.split("LEFT")[1]).not.toContain("credentials");
   });
 
   test("the host rejects what is not one good secret for each declared hook, and the former secrets stay", () => {
@@ -228,6 +227,18 @@ exec 2>&1
 echo by hand >>$unit; ${applied(rebuilt, all)}echo unit >$unit; ${applied(rebuilt, all)}`);
     // The builder layer restores the file, and then restarts the agent.
     expect(stdout.match(/^systemctl .*$/gm)).toEqual(["systemctl try-restart pushgate-agent@docs.service"]);
+  });
+
+  test("the audit decrypts nothing as long as credentials and the host's key are those that were installed", () => {
+    const key = "/var/lib/systemd/credential.secret";
+    const replaced = `( ${layer.script}\nreplaced )\n`;
+    const { stdout } = onHost(`${applied(example, plain)}
+      mkdir /tmp/bin; printf '#!/bin/sh\necho DECRYPTED >&2\n' >/tmp/bin/systemd-creds; chmod +x /tmp/bin/systemd-creds
+      exec 2>&1; PATH=/tmp/bin:$PATH; ${audit(example)} rm -r /tmp/bin
+      head -c 4096 /dev/urandom >${key}.new; cat ${key}.new >${key}; ${audit(example)}${replaced}`);
+    expect(stdout).not.toContain("DECRYPTED");
+    expect(judged(stdout, plain)).toEqual(["as declared", "differs: docs, site"]);
+    expect(stdout.trim().split("\n").at(-1)).toBe(key);
   });
 
   test("the audit reports a credential that was removed or replaced on the host, or is encrypted under another's name", () => {
