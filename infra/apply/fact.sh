@@ -1,29 +1,46 @@
 # shellcheck shell=dash
 # Begins the text of the shell that reads all facts. A subshell for each layer follows, with its functions and calls of `fact`.
 
-# "is-active UNIT|" and "is-enabled UNIT|" of each of pushgate's units for which that is so. A query of systemd costs as much
-# as five other programs, and systemd answers one after the other. Where it hangs, the facts say so.
-known_units() {
-  timeout -s KILL 5 systemctl list-units --plain --no-legend --state=active 'pushgate-*' 2>/dev/null |
-    awk '{ printf "is-active %s|", $1 }'
-  for link in /etc/systemd/system/*.wants/pushgate-*; do
-    unit=${link##*/}
-    # Not of a unit whose own name leads to /dev/null, which masks it.
-    [ ! -f "$link" ] || [ -L "${link%/*/*}/$unit" ] || printf 'is-enabled %s|' "$unit"
-  done
+# What several facts read, once for all: a query of systemd costs as much as five other programs. Where systemd hangs, the
+# facts say so. Sets
+# - known: "is-active UNIT STATE|" of pushgate's units, "is-enabled UNIT enabled|" of those that are;
+# - all_read: whether no file or folder of units is newer than systemd's last reading of all;
+# - listening_sockets: as ss prints them.
+# shellcheck disable=SC2034
+look() {
+  known="|$(
+    timeout -s KILL 5 systemctl list-units --all --plain --no-legend 'pushgate-*' 2>/dev/null |
+      awk '{ printf "is-active %s %s|", $1, $3 }'
+    for link in /etc/systemd/system/*.wants/pushgate-*; do
+      unit=${link##*/}
+      # Not of a unit whose own name leads to /dev/null, which masks it.
+      [ ! -f "$link" ] || [ -L "${link%/*/*}/$unit" ] || printf 'is-enabled %s enabled|' "$unit"
+    done
+  )"
+  all_read=no last_reading=/run/systemd/systemd-units-load
+  newer=$(find /etc/systemd/system /etc/systemd/system.control /run/systemd/system /run/systemd/system.control \
+    /usr/local/lib/systemd/system /usr/lib/systemd/system -maxdepth 2 -newer $last_reading -print -quit 2>/dev/null)
+  [ ! -f $last_reading ] || [ -n "$newer" ] || all_read=yes
+  listening_sockets=$(command ss -Hltne 2>/dev/null)
 }
 
-# Answers from the one query for all units. Where one is not enabled or not active, it queries systemd again.
+ss() { printf '%s\n' "$listening_sockets"; }
+
+# A layer's own, in its shell.
+before_facts() { :; }
+
+# Answers from what `look` found, or by another query.
 systemctl() {
-  fact_answer=
+  fact_answers=
   for fact_word; do
-    case "|$known" in
-      *"|$1 $fact_word|"*) fact_answer="$fact_answer${1#is-} " ;;
-      *) [ "$fact_word" = "$1" ] || { command systemctl "$@"; return; } ;;
-    esac
+    [ "$fact_word" != "$1" ] || continue
+    for fact_state in active inactive failed enabled -; do
+      case $known in *"|$1 $fact_word $fact_state|"*) fact_answers="$fact_answers $fact_state" && break ;; esac
+    done
+    [ "$fact_state" != - ] || { fact_answers= && break; }
   done
   # shellcheck disable=SC2086 # a list of words
-  if [ -n "$fact_answer" ]; then printf '%s\n' $fact_answer; else command systemctl "$@"; fi
+  if [ -n "$fact_answers" ]; then printf '%s\n' $fact_answers; else command systemctl "$@"; fi
 }
 
 newline='

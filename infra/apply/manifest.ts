@@ -28,15 +28,9 @@ export function probeScript(layers: readonly Probed[], state: string = stateFold
   const facts = layers.map(({ name, script = "", facts }) => {
     const calls = facts.map(({ read }, index) => call("fact", "fact", name, String(index), read));
     // The `:` is for a layer without a script: empty braces are a syntax error.
-    return subshell(["{ :", script, "} >/dev/null", ...calls]);
+    return subshell(["{ :", script, "before_facts", "} >/dev/null", ...calls]);
   });
-  const shell = [
-    beside("fact.sh"),
-    subshell([beside("system.sh")]),
-    "known=$(known_units </dev/null)",
-    ...facts,
-    "wait",
-  ];
+  const shell = [beside("fact.sh"), subshell([beside("system.sh")]), "look </dev/null", ...facts, "wait"];
   return [
     variables({ facts: shell.join("\n") }),
     beside("probe.sh"),

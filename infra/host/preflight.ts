@@ -62,7 +62,7 @@ const privilege: Check = ({ host: { ssh, sudo }, answer, fault }) => {
 const serviceManager: Check = ({ answer, fault }) => {
   const first = answer("pid1") || "unknown";
   if (first !== "systemd") return fault(`process 1 is ${first}; pushgate needs systemd. Use a host that boots.`);
-  const version = /^systemd (\d+)/.exec(answer("systemd"))?.[1] ?? "of an unknown version";
+  const version = /^(?:systemd |libsystemd-shared-)(\d+)/.exec(answer("systemd"))?.[1] ?? "of an unknown version";
   if (!(Number(version) >= 252))
     fault(`systemd ${version} found; pushgate needs 252 or later. Use Debian 12 or later.`);
 };

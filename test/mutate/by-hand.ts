@@ -125,8 +125,8 @@ export const byHand: readonly ByHand[] = [
     ['if noted "$service.loaded" "$loaded"', "if true"],
   ]),
   ...within("infra/host/common.sh", "test/infra/host/proxy-shell.test.ts", [
-    ["case $shown in *=no)", "case $shown in *)"],
-    ['noted "$1" "$2" || {', "true || {"],
+    ['if [ "$(stale "$1")" != none ] || ! noted', "if ! noted"],
+    ['|| ! noted "$1" "$2"; then', "; then"],
   ]),
   ...within("infra/host/proxy/check.sh", "test/infra/host/proxy-shell.test.ts", [
     ["$staged&|", "&|"],

@@ -180,7 +180,7 @@ function factsOf(hooks: readonly SiteHook[]): HostFact[] {
     })),
     {
       name: "the builder's units whose files changed after systemd read them",
-      read: call("unread", "pushgate-*@*", ...sockets("*")),
+      read: call("stale", "pushgate-*@*", ...sockets("*")),
       want: "none",
     },
     kit.modesFact("the builder's folders", commonFolders(hooks)),

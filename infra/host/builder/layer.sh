@@ -96,17 +96,6 @@ retire() {
   remove_empty "$sites"
 }
 
-# Fact: `stale` of these units, for each of which systemd looks into all folders, 2 ms. So it is queried only where a file is
-# newer than its last reading of all units, at the boot or later.
-unread() {
-  # Of the boot, and of a later one, in microseconds.
-  read_at=$(busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager \
-    UnitsLoadFinishTimestamp UnitsLoadTimestamp 2>/dev/null | awk '$2 > last { last = $2 } END { printf "@%.6f", last / 1e6 }')
-  # shellcheck disable=SC2048,SC2086 # patterns
-  newer=$(cd "$units" && find $* -maxdepth 1 -newermt "$read_at" -print -quit 2>/dev/null)
-  if [ -n "$newer" ]; then stale "$@"; else echo none; fi
-}
-
 not_active() { # target that starts them while it is enabled, units
   target=$1 found=
   shift

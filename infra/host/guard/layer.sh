@@ -27,7 +27,7 @@ retire() {
 
 verdict() {
   verdict=$(cat "$run/verdict" 2>/dev/null || echo "the guard has not run")
-  [ "$verdict" != proven ] || [ "$(systemctl show -p Result --value "$service")" = success ] ||
+  [ "$verdict" != proven ] || [ "$(systemctl is-active "$service")" != failed ] ||
     verdict="the guard's last run did not end"
   echo "$verdict"
 }

@@ -81,7 +81,7 @@ activate() {
     systemctl daemon-reload
     # Their own layers may be in sync, and are not applied then.
     for unit in $services; do
-      [ -z "$(replaced_under "$(systemctl show -p MainPID --value "$unit")")" ] || systemctl try-restart "$unit"
+      [ -z "$(replaced_under "$unit")" ] || systemctl try-restart "$unit"
     done
   fi
   # Also where no package is missing: an install that was killed after its work left the shim behind.

@@ -112,7 +112,7 @@ retire() {
 listens() {
   families=1
   [ ! -e /proc/net/if_inet6 ] || families=2
-  of_unit=$(ss -Hltne "sport = :$port" | grep -c " cgroup:[^ ]*/$socket ")
+  of_unit=$(ss -Hltne | grep -c "^[^ ]* *[^ ]* *[^ ]* *[^ ]*:$port .* cgroup:[^ ]*/$socket ")
   [ "$of_unit" = "$families" ] && echo yes || echo no
 }
 

@@ -5,8 +5,8 @@
 # Listeners on port $1, one a line: address, mark, control group, whose allowlist the kernel enforces. From the kernel: after
 # a daemon-reload the unit shows the file's values, and a running service still holds the former listener.
 listening() {
-  ss -Hltne "sport = :$1" 2>/dev/null |
-    sed -n 's/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*\) .* fwmark:\(0x[0-9a-f]*\) cgroup:\([^ ]*\).*/\1 \2 \3/p' | sort
+  ss -Hltne 2>/dev/null |
+    sed -n "s/^[^ ]* *[^ ]* *[^ ]* *\([^ ]*:$1\) .* fwmark:\(0x[0-9a-f]*\) cgroup:\([^ ]*\).*/\1 \2 \3/p" | sort
 }
 
 # Those that socket file $1 declares, in the same form; IPv6 only where the kernel has it.
@@ -159,10 +159,15 @@ bound() {
   if [ "$found" = "$(declared "$units/$1")" ]; then echo yes; else echo "${found:-nothing}" | paste -sd , -; fi
 }
 
-# With those of the slices above, which systemd adds.
+# One query of systemd for all sockets, and for the slices above, whose ranges systemd adds.
+# shellcheck disable=SC2086
+before_facts() { shown=$(systemctl show -p Id -p IPAddressAllow -p IPAddressDeny -- $sockets "$slice" -.slice); }
+
 admits() {
-  systemctl show -p IPAddressAllow -p IPAddressDeny -- "$1" "$slice" -.slice | perl -ne '
-    push @{$of{$1}}, split " ", $2 if /^IPAddress(\w+)=(.*)/;
-    END { printf "%s, not %s", map { join " ", sort @{$of{$_}} } "Allow", "Deny" }'
+  [ -n "${shown-}" ] || before_facts
+  printf '%s\n' "$shown" | perl -00 -ne 'BEGIN { %of = map { $_ => 1 } splice @ARGV }
+    /^Id=(.*)$/m && $of{$1} or next;
+    push @{$has{$1}}, split " ", $2 while /^IPAddress(\w+)=(.*)$/mg;
+    END { printf "%s, not %s", map { join " ", sort @{$has{$_}} } "Allow", "Deny" }' -- "$1" "$slice" -.slice
 }
 hashed() { sha256sum | cut -c 1-64; }

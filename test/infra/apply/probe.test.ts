@@ -1,6 +1,6 @@
 /** probe.sh with the real shell: its rows, hostile output, and texts that are cut on the way. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
@@ -83,15 +83,17 @@ describe("facts", () => {
 
   describe("systemd", () => {
     const [a, b, c, masked] = ["pushgate-a.service", "pushgate-b.service", "pushgate-c@x.path", "pushgate-d.timer"];
+    const failed = "pushgate-e.service";
     const queries = [
       ...[`is-enabled ${a}`, `is-active ${a}`, `is-enabled ${b}`, `is-active ${b}`, `is-enabled ${masked}`],
-      ...[`is-active ${a} ${c}`, `is-active ${a} ${b}`, "--version"],
+      ...[`is-active ${a} ${c}`, `is-active ${a} ${b}`, "--version", `is-active ${failed} ${a}`],
     ];
     const queried = queries.map((query) => `queried ${query}`);
-    /** With `active` units; `a` and `masked` are enabled. */
+    /** With `active` units, and a failed one; `a` and `masked` are enabled. */
     const answers = (active: readonly string[]) => {
       using host = new ShellHost();
-      const list = active.map((unit) => `echo "${unit} loaded active running a unit"`).join("\n");
+      const lines = [...active.map((unit) => `${unit} loaded active running`), `${failed} loaded failed failed`];
+      const list = lines.map((line) => `echo "${line} a unit"`).join("\n");
       const program = `#!/bin/sh\ncase $1 in list-units) ${list}\n ;; *) echo "queried $*" ;; esac\n`;
       writeFileSync(join(host.root, "systemctl"), program, { mode: 0o755 });
       const wants = join(host.etc, "systemd/system/timers.target.wants");
@@ -109,11 +111,29 @@ describe("facts", () => {
     };
 
     test("is queried once for all units, and again for one that is not as it should be", () => {
-      const rest = [...queried.slice(2, 5), "active\nactive", ...queried.slice(6)];
+      const rest = [...queried.slice(2, 5), "active\nactive", ...queried.slice(6, 8), "failed\nactive"];
       expect(answers([a, c])).toEqual(["enabled", "active", ...rest]);
       expect(answers([])).toEqual(["enabled", ...queried.slice(1)]);
       const many = Array.from({ length: 3_000 }, (_, i) => `pushgate-more@${i}.service`);
       expect(answers([...many, a, c])).toEqual(["enabled", "active", ...rest]);
+    });
+
+    test("has read the files of all units if none is newer than its last reading", () => {
+      using host = new ShellHost();
+      const [last, folder] = [join(host.root, "units-load"), join(host.etc, "systemd/system/a.service.d")];
+      const script = probeScript([probed(host, ["echo $all_read"])], host.state)
+        .replace("=/run/systemd/systemd-units-load", `=${last}`)
+        .replaceAll(/ (\/(?:etc|run|usr\/local\/lib|usr\/lib)\/systemd\/system)/g, ` ${host.root}$1`);
+      const found = () => parseProbe(host.run(script).stdout, ["x"]).layers.x!.facts[0]!.output;
+      mkdirSync(folder, { recursive: true });
+      writeFileSync(join(folder, "a.conf"), "");
+      expect(found()).toBe("no");
+      writeFileSync(last, "");
+      const seconds = Date.now() / 1000;
+      utimesSync(last, seconds + 1, seconds + 1);
+      expect(found()).toBe("yes");
+      utimesSync(join(folder, "a.conf"), seconds + 2, seconds + 2);
+      expect(found()).toBe("no");
     });
   });
 

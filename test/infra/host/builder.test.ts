@@ -156,7 +156,7 @@ describe("the layer", () => {
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
     expect(layer.facts.find(({ name }) => name.startsWith("the builder's units"))).toMatchObject({
-      read: "unread 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-fetcher-*.socket' 'pushgate-stop-*.socket' 'pushgate-mail-*.socket'",
+      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-fetcher-*.socket' 'pushgate-stop-*.socket' 'pushgate-mail-*.socket'",
       want: "none",
     });
   });

@@ -21,7 +21,7 @@ beforeEach(() => {
     "bin/systemctl",
     `#!/bin/sh
 case "$*" in
-  *NeedDaemonReload*) echo "MainPID=0 NeedDaemonReload=$(cat ${root.at("stale")} 2>/dev/null || echo no)" ;;
+  *NeedDaemonReload*) printf '%s\\n' Id=nginx "NeedDaemonReload=$(cat ${root.at("stale")} 2>/dev/null || echo no)" ;;
   *MainPID*) cat ${root.at("nginx.pid")} ;;
   reload*) kill -HUP "$(cat ${root.at("nginx.pid")})" ;;
 esac
