@@ -112,11 +112,13 @@ export const byHand: readonly ByHand[] = [
     ['  chmod 0700 "$credentials"\n', ""],
     ['[ -n "$current" ] ||', "true ||"],
     ['among "$name" "$arrived" ||', "true ||"],
-    ['sha256sum -- $names "$host_key"', "sha256sum -- $names"],
+    ["sha256sum -- $names $host_key", "sha256sum -- $names"],
+    ["credential.secret /etc/machine-id", "credential.secret"],
     ['--name="${name##*.}" "$credentials/.$name.new"', '"$credentials/.$name.new"'],
     ["; } | sha256sum)", "; })"],
     ['{ printf %s "$1" && systemd-creds', "{ systemd-creds"],
-    ["case $(replaced) in", "case none in"],
+    ['if [ "$(replaced)" = none ]; then', "if true; then"],
+    ['"${failed:-unknown}"', '"${failed:-none}"'],
   ]),
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.

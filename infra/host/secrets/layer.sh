@@ -1,10 +1,11 @@
 # A name is a hook's for its secrets, or `<hook>.deploy-key`, `<hook>.status`, `<hook>.notify`, `<hook>.purge`: after the
 # dot, what a unit loads it as, and to which systemd-creds binds it.
 
-# Sums of the encrypted files and of the host's key: they show whether a manual change or the configuration replaced a
-# credential, and save decrypting all of them in each preview. Lines with a "#" have what `decrypted` printed.
+# Sums of the encrypted files and of what they are decrypted with: they show whether a manual change or the configuration
+# replaced a credential, and save decrypting all of them in each preview. Lines with a "#" have what `decrypted` printed.
 written=$state/credentials.sha256
-host_key=/var/lib/systemd/credential.secret
+# systemd removes a key that was made under another ID of the host.
+host_key="/var/lib/systemd/credential.secret /etc/machine-id"
 
 # A deploy key has several lines, and arrives as base64.
 plain_text() {
@@ -42,7 +43,7 @@ activate() {
   done
   for name in $names; do mv -fT "$credentials/.$name.new" "$credentials/$name"; done
   # shellcheck disable=SC2086
-  (cd "$credentials" && sha256sum -- $names "$host_key") >"$written.new"
+  (cd "$credentials" && sha256sum -- $names $host_key) >"$written.new"
   decrypted "$(od -An -vtx1 -N32 /dev/urandom | tr -d ' \n')" | sed 's/^/#/' >>"$written.new"
   replace "$written"
   # The receiver reads its secrets once, when it starts; its sockets hold new connections meanwhile.
@@ -58,9 +59,9 @@ activate() {
 credential_modes() { cd "$credentials" 2>/dev/null && modes . $names; }
 
 replaced() {
-  [ -s "$written" ] || { echo unknown; return; }
-  failed=$(cd "$credentials" && sha256sum --check "$written" 2>/dev/null | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
-  echo "${failed:-none}"
+  checked=$(cd "$credentials" 2>/dev/null && sha256sum --check "$written" 2>/dev/null) && echo none && return
+  failed=$(printf '%s\n' "$checked" | sed -n 's/: FAILED.*//p' | paste -sd ' ' -)
+  echo "${failed:-unknown}"
 }
 
 # What the program compares with the configuration: the salt, and for each credential its name and the sum of salt and text.
@@ -73,12 +74,12 @@ decrypted() { # salt
 }
 
 sums() {
-  record=$(sed -n 's/^#//p' "$written" 2>/dev/null)
-  case $(replaced) in
-    unknown) ;;
-    none) printf '%s\n' "$record" ;;
-    *) decrypted "$(printf '%s\n' "$record" | sed -n 's/^salt //p')" ;;
-  esac
+  if [ "$(replaced)" = none ]; then
+    sed -n 's/^#//p' "$written"
+  else
+    salt=$(sed -n 's/^#salt //p' "$written" 2>/dev/null)
+    [ -z "$salt" ] || decrypted "$salt"
+  fi
 }
 
 retire() { rm -rf "$credentials" "$written" "$written.new"; }

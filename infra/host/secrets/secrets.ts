@@ -2,7 +2,7 @@
  * Secrets, deploy keys and tokens, encrypted with the host's key. systemd decrypts each for one unit alone.
  * - A plain secret is never in argv, in an environment, in a file on disk, in output or in anything rendered here: the
  *   shell's own printf passes it from standard input to systemd-creds.
- * - Preview compares sums of salt and secret. Only root on the host can read them, and the salt, which has 256 random bits.
+ * - Preview compares sums of salt and secret. The salt has 256 random bits. Only root on the host can read it and the sums.
  * - `--with-key=host`: the default may bind to a TPM, and a host moved to other hardware could no longer decrypt.
  */
 import { credentialKinds, credentialOf, isDeployKey, loadedAs } from "../../../service/credentials.ts";

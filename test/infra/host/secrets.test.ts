@@ -229,16 +229,29 @@ echo by hand >>$unit; ${applied(rebuilt, all)}echo unit >$unit; ${applied(rebuil
     expect(stdout.match(/^systemctl .*$/gm)).toEqual(["systemctl try-restart pushgate-agent@docs.service"]);
   });
 
-  test("the audit decrypts nothing as long as credentials and the host's key are those that were installed", () => {
-    const key = "/var/lib/systemd/credential.secret";
+  const keyFile = "/var/lib/systemd/credential.secret";
+  test.each([
+    ["the host's key", keyFile, `head -c 4096 /dev/urandom >/tmp/key; cat /tmp/key >${keyFile}`],
+    ["the host's ID", "/etc/machine-id", "tr 0-8 1-9 </etc/machine-id >/tmp/id; cat /tmp/id >/etc/machine-id"],
+  ])("the audit decrypts nothing until %s or a credential is another", (_, file, change) => {
     const replaced = `( ${layer.script}\nreplaced )\n`;
     const { stdout } = onHost(`${applied(example, plain)}
-      mkdir /tmp/bin; printf '#!/bin/sh\necho DECRYPTED >&2\n' >/tmp/bin/systemd-creds; chmod +x /tmp/bin/systemd-creds
-      exec 2>&1; PATH=/tmp/bin:$PATH; ${audit(example)} rm -r /tmp/bin
-      head -c 4096 /dev/urandom >${key}.new; cat ${key}.new >${key}; ${audit(example)}${replaced}`);
+      mkdir /tmp/bin; printf '#!/bin/sh\necho DECRYPTED >>/tmp/calls\n' >/tmp/bin/systemd-creds; chmod +x /tmp/bin/*
+      PATH=/tmp/bin:$PATH; ${audit(example)} cat /tmp/calls; rm /tmp/bin/systemd-creds
+      ${change}; ${replaced}${audit(example)}`);
     expect(stdout).not.toContain("DECRYPTED");
     expect(judged(stdout, plain)).toEqual(["as declared", "differs: docs, site"]);
-    expect(stdout.trim().split("\n").at(-1)).toBe(key);
+    expect(stdout).toContain(`\nEND\n${file}\nAUDIT\n`);
+  });
+
+  test("the audit does not take credentials or sums that are gone for unchanged ones", () => {
+    const left = `( ${layer.script}\nreplaced )\n${audit(example)}`;
+    const { stdout } = onHost(`${applied(example, plain)}
+      mv ${paths.credentials} /tmp/away; ${left} mv /tmp/away ${paths.credentials}
+      sed -i '/^#/!d' ${paths.state}/credentials.sha256; ${left} rm ${paths.state}/credentials.sha256; ${left}`);
+    expect(stdout.match(/^unknown$/gm)).toHaveLength(3);
+    expect(judged(stdout, plain)).toEqual(["differs: docs, site", "as declared"]);
+    expect(stdout).toMatch(/\nunknown\nAUDIT\nEND\n$/);
   });
 
   test("the audit reports a credential that was removed or replaced on the host, or is encrypted under another's name", () => {
