@@ -1,13 +1,13 @@
 # shellcheck shell=dash
 # Begins the text of the shell that reads all facts. A subshell for each layer follows, with its functions and calls of `fact`.
 
-# What several facts read, once for all: a query of systemd costs as much as five other programs. Where systemd hangs, the
-# facts say so. Sets
-# - known: "is-active UNIT STATE|" of pushgate's units, "is-enabled UNIT enabled|" of those that are;
-# - all_read: whether no file or folder of units is newer than systemd's last reading of all;
-# - listening_sockets: as ss prints them.
+# Reads once what several facts need: a query of systemd costs as much as five other programs. It sets
+# - known: "is-active UNIT STATE|" of pushgate's units, "is-enabled UNIT enabled|" of those that are enabled;
+# - all_read: "yes" if no file and no folder of units changed since systemd began to read all of them;
+# - listening_sockets: what `ss -Hltne` prints.
+# Where systemd does not answer, the facts query it themselves.
 # shellcheck disable=SC2034
-look() {
+read_shared() {
   known="|$(
     timeout -s KILL 5 systemctl list-units --all --plain --no-legend 'pushgate-*' 2>/dev/null |
       awk '{ printf "is-active %s %s|", $1, $3 }'
@@ -17,19 +17,27 @@ look() {
       [ ! -f "$link" ] || [ -L "${link%/*/*}/$unit" ] || printf 'is-enabled %s enabled|' "$unit"
     done
   )"
-  all_read=no last_reading=/run/systemd/systemd-units-load
-  newer=$(find /etc/systemd/system /etc/systemd/system.control /run/systemd/system /run/systemd/system.control \
-    /usr/local/lib/systemd/system /usr/lib/systemd/system -maxdepth 2 -newer $last_reading -print -quit 2>/dev/null)
-  [ ! -f $last_reading ] || [ -n "$newer" ] || all_read=yes
+  # In microseconds, at the boot and at a later reload. A file of systemd's has the time, too, but systemd-analyze touches it.
+  read_at=$(timeout -s KILL 5 busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 \
+    org.freedesktop.systemd1.Manager UnitsLoadStartTimestamp UnitsLoadTimestamp 2>/dev/null |
+    awk '$2 > last { last = $2 } END { if (last) printf "@%.6f", last / 1e6 }')
+  set --
+  for folder in /etc/systemd/system /etc/systemd/system.control /run/systemd/system /run/systemd/system.control \
+    /usr/local/lib/systemd/system /usr/lib/systemd/system; do
+    [ ! -d "$folder" ] || set -- "$@" "$folder"
+  done
+  all_read=no
+  # The time of a change, as a copied file may have any other time. find fails without a time.
+  ! newer=$(find -L "$@" -maxdepth 2 -newerct "$read_at" -print -quit 2>/dev/null) || [ -n "$newer" ] || all_read=yes
   listening_sockets=$(command ss -Hltne 2>/dev/null)
 }
 
-ss() { printf '%s\n' "$listening_sockets"; }
+ss() { if [ "$*" = -Hltne ]; then printf '%s\n' "$listening_sockets"; else command ss "$@"; fi; }
 
-# A layer's own, in its shell.
+# A layer's script replaces this function. It runs once before the layer's facts.
 before_facts() { :; }
 
-# Answers from what `look` found, or by another query.
+# Prints the states that `read_shared` found. Where one is not among them, it queries systemd.
 systemctl() {
   fact_answers=
   for fact_word; do

@@ -30,7 +30,7 @@ export function probeScript(layers: readonly Probed[], state: string = stateFold
     // The `:` is for a layer without a script: empty braces are a syntax error.
     return subshell(["{ :", script, "before_facts", "} >/dev/null", ...calls]);
   });
-  const shell = [beside("fact.sh"), subshell([beside("system.sh")]), "look </dev/null", ...facts, "wait"];
+  const shell = [beside("fact.sh"), subshell([beside("system.sh")]), "read_shared </dev/null", ...facts, "wait"];
   return [
     variables({ facts: shell.join("\n") }),
     beside("probe.sh"),

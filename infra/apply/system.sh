@@ -3,9 +3,11 @@
 
 system() { fact system "$1" 0 "$2"; } # name shell
 
-# Whether the first process of a control group runs a program. Then its version serves, and a start of Node costs as much as
-# twenty of a small program.
-runs() { read -r pid <"/sys/fs/cgroup/$1/cgroup.procs" && [ "/proc/$pid/exe" -ef "$2" ]; } # control group, program
+# Prints "running" if the first process of a control group runs a program. Its version was checked before it started, and a
+# start of Node costs as much as twenty of a small program.
+runs() { # control group, program
+  read -r pid <"/sys/fs/cgroup/$1/cgroup.procs" && [ "/proc/$pid/exe" -ef "$2" ] && echo running
+}
 
 system os '. /etc/os-release && printf "%s %s" "$ID" "$VERSION_ID"'
 system uid 'id -u'

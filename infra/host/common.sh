@@ -39,10 +39,12 @@ replace() {
 
 lines_of() { journalctl -u "$1" -n 5 -o cat --no-pager | printable "\n" >&2; }
 
-# Units whose files changed after systemd read them: for each, systemd looks into all folders, 2 ms.
+# Units whose files changed after systemd read them. systemd looks into all folders for each unit, which takes 2 ms, so it is
+# not queried in a probe that found all of them read (`read_shared` of fact.sh).
 stale() {
   [ "${all_read-}" != yes ] || { echo none && return; }
-  found=$(systemctl show -p Id -p NeedDaemonReload "$@" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
+  shown=$(systemctl show -p Id -p NeedDaemonReload "$@") || { echo unknown && return; }
+  found=$(printf '%s\n' "$shown" | sed -n '/^Id=/h;/^NeedDaemonReload=yes/{g;s/^Id=//p}')
   echo "${found:-none}"
 }
 
@@ -76,8 +78,8 @@ modes() { stat -c '%n %a %U:%G' "$@" 2>/dev/null; }
 # Whether a service's unit noted as $1 what the shell text $2 prints now (kit.ts).
 noted() { [ "$(eval "$2")" = "$(cat "$starts/$1" 2>/dev/null)" ]; }
 
-# The files of service $1's processes that were replaced, such as its program or a library. systemctl needs ten times as long
-# for its main process.
+# The files of service $1's processes that were replaced, such as its program or a library. The service is in a slice of the
+# top level. The kernel lists its processes in a tenth of the time that systemctl takes to name one.
 replaced_under() {
   # shellcheck disable=SC2046
   cat /dev/null $(sed 's|.*|/proc/&/maps|' /sys/fs/cgroup/*.slice/"$1"/cgroup.procs 2>/dev/null) 2>/dev/null |

@@ -15,7 +15,7 @@ written_by_others() {
     fi
   done
   # Of root's own, without the right to write for its group and others, nothing.
-  [ $# = 0 ] || find "$@" -maxdepth 0 \( ! -user root -o -perm /022 \) 2>/dev/null
+  [ $# = 0 ] || find "$@" -maxdepth 0 \( ! -user root -o -perm /022 \) 2>/dev/null || :
 }
 
 # The account as which folder $1 is opened: root, or the one account that can exchange what is on the way to it. Where

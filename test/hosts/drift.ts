@@ -87,7 +87,7 @@ echo another-owners-secret-0123456789-abcdef | systemd-creds encrypt --with-key=
   [
     "receiver",
     `echo '// by hand' >>${paths.receiver}`,
-    `programs in ${paths.lib}: differs (- on the host, + declared):`,
+    `the receiver in ${paths.lib}: differs (- on the host, + declared):`,
   ],
   // The receiver has not read this file yet: it must not stop the apply of new secrets.
   ["receiver", `echo '{' >${paths.receiverSettings}`, other(paths.receiverSettings), installed(receiver)],
@@ -119,7 +119,11 @@ export const ofSites: readonly Mutation[] = [
   ["egress", `nft delete table inet pushgate_egress`, not("table inet pushgate_egress", "as declared", "absent")],
   ["egress", `rm ${stamp("egress")}`, "no stamp: the last apply did not finish"],
   ["egress", "gpasswd -a guest pushgate-build-site", "\n- guest is in the group pushgate-build-site\n"],
-  ["builder", `echo '// by hand' >>${paths.builder}`, `programs in ${paths.lib}: differs (- on the host, + declared):`],
+  [
+    "builder",
+    `echo '// by hand' >>${paths.builder}`,
+    `the builder, fetcher, reporter in ${paths.lib}: differs (- on the host, + declared):`,
+  ],
   [
     "builder",
     `sed -i '/^RootDirectory=/d' ${at("pushgate-generator-site@.service")}`,
@@ -273,6 +277,12 @@ const kernel: readonly Mutation[] = [
 ];
 
 const stamps: readonly Mutation[] = [
+  // systemd still has the lines, for the next start. Nothing else shows that.
+  [
+    "receiver",
+    `${dropIn(`/run/systemd/system/${receiver}.d`, "[Service]\\nNice=5")} && rm -r /run/systemd/system/${receiver}.d`,
+    installed(receiver),
+  ],
   ["firewall", `rm ${stamp("firewall")}`, "no stamp"],
   // Of an earlier apply: nothing on the host differs, so preview shows the step alone.
   ["routing", `sed -i '1s/.*/${sealed("routing", "0.1.0-01234567")}/' ${stamp("routing")}`],

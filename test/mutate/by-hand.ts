@@ -43,6 +43,10 @@ export const byHand: readonly ByHand[] = [
     ['  trap \'fail "being stopped"', '  : \'fail "being stopped"'],
   ]),
   ...within("infra/apply/fact.sh", "test/infra/apply/probe.test.ts", [
+    ['[ -n "$newer" ] || all_read', "all_read"],
+    ["find -L ", "find "],
+    ["-maxdepth 2 -newerct", "-maxdepth 1 -newerct"],
+    ["-newerct", "-newermt"],
     ["&& set -- &&", "&&"],
     ["[ ${#fact_output} -le 2048 ] ||", "true ||"],
   ]),

@@ -11,7 +11,7 @@ import { settled, sourceSets } from "../../config/derived.ts";
 import { hostLayers } from "../../host/index.ts";
 import { clientCaPath, nginxLogs, paths, units } from "../../host/paths.ts";
 import { programsFact } from "../../host/programs/programs.ts";
-import { credentialsFact } from "../../host/receiver/receiver.ts";
+import { credentialsFact, receiverPrograms } from "../../host/receiver/receiver.ts";
 import type { HostState } from "../../trace/evidence.ts";
 import { timeOf } from "../site/logs.ts";
 import type { Declared, Host } from "../stack.ts";
@@ -23,7 +23,7 @@ const onPath = ["origin-certificate", "receiver", "routing", "proxy", "firewall"
 const settingsOf = (stack: Declared) => settled({ ...stack, zone: "", edge: { plan: "free", generation: 1 } });
 
 /** The secrets, which trace does not read, decide whether a hook has a token for the commit's status; esbuild the program. */
-const undecided = [credentialsFact, programsFact];
+const undecided = [credentialsFact, programsFact(receiverPrograms)];
 
 /** The layers on a delivery's path, with what of them the stack's configuration decides. */
 export function layersOf(stack: Declared, host: Host): HostLayer[] {

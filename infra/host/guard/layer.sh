@@ -27,7 +27,9 @@ retire() {
 
 verdict() {
   verdict=$(cat "$run/verdict" 2>/dev/null || echo "the guard has not run")
-  [ "$verdict" != proven ] || [ "$(systemctl is-active "$service")" != failed ] ||
-    verdict="the guard's last run did not end"
+  [ "$verdict" != proven ] || case $(systemctl is-active "$service") in
+    inactive | activating | deactivating) ;;
+    *) verdict="the guard's last run did not end" ;;
+  esac
   echo "$verdict"
 }

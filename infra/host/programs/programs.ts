@@ -36,7 +36,7 @@ export async function buildPrograms(settings: Settings): Promise<Bundles> {
   return Object.fromEntries(built);
 }
 
-export const programsFact = `programs in ${paths.lib}`;
+export const programsFact = (names: readonly Program[]): string => `the ${names.join(", ")} in ${paths.lib}`;
 
 /** The parts of a layer that installs these programs. */
 export function programsOf(names: readonly Program[], made: ProgramHashes) {
@@ -48,7 +48,7 @@ export function programsOf(names: readonly Program[], made: ProgramHashes) {
     ...programs.map(([path, sha256]) => `${sha256}  ${path}`),
     ...programs.map(([path]) => `${path} 644 root:root`),
   ];
-  const facts = [{ name: programsFact, read: `sha256sum ${all}; modes ${all}`, want: want.join("\n") }];
+  const facts = [{ name: programsFact(names), read: `sha256sum ${all}; modes ${all}`, want: want.join("\n") }];
   // No globs: an apply removes what they match, and a program cannot be rendered again. `retire` removes it.
   return { values, facts, shared: ["programs/programs.sh"] };
 }

@@ -161,7 +161,7 @@ bound() {
 
 # One query of systemd for all sockets, and for the slices above, whose ranges systemd adds.
 # shellcheck disable=SC2086
-before_facts() { shown=$(systemctl show -p Id -p IPAddressAllow -p IPAddressDeny -- $sockets "$slice" -.slice); }
+before_facts() { shown=$(timeout -s KILL 5 systemctl show -p Id -p IPAddressAllow -p IPAddressDeny -- $sockets "$slice" -.slice); }
 
 admits() {
   [ -n "${shown-}" ] || before_facts

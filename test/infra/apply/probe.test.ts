@@ -1,7 +1,8 @@
 /** probe.sh with the real shell: its rows, hostile output, and texts that are cut on the way. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
 import { probeScript, sha256 } from "../../../infra/apply/manifest.ts";
@@ -118,22 +119,39 @@ describe("facts", () => {
       expect(answers([...many, a, c])).toEqual(["enabled", "active", ...rest]);
     });
 
-    test("has read the files of all units if none is newer than its last reading", () => {
+    const folders = ["/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system"];
+    test.each([
+      ...[...folders, "/usr/local/lib/systemd/system", "/etc/systemd/system.control", "/run/systemd/system.control"],
+    ])("has read all units if no file and no folder in %s changed since", async (folder) => {
       using host = new ShellHost();
-      const [last, folder] = [join(host.root, "units-load"), join(host.etc, "systemd/system/a.service.d")];
-      const script = probeScript([probed(host, ["echo $all_read"])], host.state)
-        .replace("=/run/systemd/systemd-units-load", `=${last}`)
-        .replaceAll(/ (\/(?:etc|run|usr\/local\/lib|usr\/lib)\/systemd\/system)/g, ` ${host.root}$1`);
-      const found = () => parseProbe(host.run(script).stdout, ["x"]).layers.x!.facts[0]!.output;
-      mkdirSync(folder, { recursive: true });
-      writeFileSync(join(folder, "a.conf"), "");
-      expect(found()).toBe("no");
-      writeFileSync(last, "");
-      const seconds = Date.now() / 1000;
-      utimesSync(last, seconds + 1, seconds + 1);
-      expect(found()).toBe("yes");
-      utimesSync(join(folder, "a.conf"), seconds + 2, seconds + 2);
-      expect(found()).toBe("no");
+      const [dropIns, linked] = [join(host.root, folder, "a.service.d"), join(host.root, "linked")];
+      const file = join(dropIns, "a.conf");
+      mkdirSync(dropIns, { recursive: true });
+      for (const path of [file, linked]) writeFileSync(path, "");
+      symlinkSync(linked, join(dropIns, "b.conf"));
+      symlinkSync("nothing", join(dropIns, "..", "c.service"));
+      const script = probeScript([probed(host, ["echo $all_read"])], host.state).replaceAll(
+        / (\/(?:etc|run|usr\/local\/lib|usr\/lib)\/systemd\/system)/g,
+        ` ${host.root}$1`,
+      );
+      /** Whether all were read after these changes, which systemd has not read. */
+      const afterwards = async (change = () => {}, answer = 'printf "t %s\\n" 0 "$1"') => {
+        await setTimeout(20);
+        const program = `#!/bin/sh\nset -- ${Date.now()}000\n${answer}\n`;
+        writeFileSync(join(host.root, "busctl"), program, { mode: 0o755 });
+        await setTimeout(20);
+        change();
+        const { stdout } = host.run(script, { PATH: `${host.root}:${process.env.PATH}` });
+        return parseProbe(stdout, ["x"]).layers.x!.facts[0]!.output;
+      };
+      expect(await afterwards()).toBe("yes");
+      expect(await afterwards(() => appendFileSync(file, "x"))).toBe("no");
+      expect(await afterwards(() => appendFileSync(linked, "x"))).toBe("no");
+      expect(await afterwards(() => utimesSync(file, 0, 0))).toBe("no");
+      expect(await afterwards()).toBe("yes");
+      expect(await afterwards(() => rmSync(file))).toBe("no");
+      expect(await afterwards(() => rmSync(dropIns, { recursive: true }))).toBe("no");
+      expect(await afterwards(() => {}, "exit 1")).toBe("no");
     });
   });
 

@@ -15,6 +15,8 @@ import { missing } from "./namespace.ts";
 const yes = (output: string): SeenFact => ({ output, status: 0 });
 const no: SeenFact = { output: "", status: 1 };
 const notInstalled: SeenFact = { output: "sh: 1: not found", status: 127 };
+/** What the probe reports in place of a version. */
+const running = yes("running");
 const disk = (...kibibytes: readonly number[]) => yes(kibibytes.map((free) => `x 1 1 ${free} 1% /`).join("\n"));
 const layer = (name: string, outputs: readonly string[]): SeenLayer => ({
   ...{ name, applied: [], files: {}, owned: [] },
@@ -90,6 +92,7 @@ test.each<readonly [what: string, found: ReturnType<typeof check>]>([
   ),
   ["a tool that the probe did not try", check({ iprule: undefined })],
   ["newer versions, of more digits", check({ os: yes("debian 13"), nft: yes("nftables v1.0.10") })],
+  ["no room to install, where both services run", check({ nginx: running, nodejs: running, free: disk(102_400) })],
   ["just enough room, in /etc without packages", check({ nginx: notInstalled, free: disk(409_600, 51_200, 409_600) })],
   ["an earlier version's host", check({}, { layers: Object.fromEntries(["0.0.9", version].map(stampedBy)) })],
   ["packages still to come", check({ nft: notInstalled, nftables: notInstalled })],
