@@ -20,15 +20,15 @@ read_shared() {
   # In microseconds, at the boot and at a later reload. A file of systemd's has the time, too, but systemd-analyze touches it.
   read_at=$(timeout -s KILL 5 busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1 \
     org.freedesktop.systemd1.Manager UnitsLoadStartTimestamp UnitsLoadTimestamp 2>/dev/null |
-    awk '$2 > last { last = $2 } END { if (last) printf "@%.6f", last / 1e6 }')
+    awk '$2 > last { last = $2 } END { printf "@%.6f", last / 1e6 }')
   set --
   for folder in /etc/systemd/system /etc/systemd/system.control /run/systemd/system /run/systemd/system.control \
     /usr/local/lib/systemd/system /usr/lib/systemd/system; do
     [ ! -d "$folder" ] || set -- "$@" "$folder"
   done
   all_read=no
-  # The time of a change, as a copied file may have any other time. find fails without a time.
-  ! newer=$(find -L "$@" -maxdepth 2 -newerct "$read_at" -print -quit 2>/dev/null) || [ -n "$newer" ] || all_read=yes
+  # The time of a change, as a copied file may have any other time. Without an answer of systemd every file is newer.
+  newer=$(find -L "$@" -maxdepth 2 -newerct "$read_at" -print -quit 2>/dev/null) && [ -z "$newer" ] && all_read=yes
   listening_sockets=$(command ss -Hltne 2>/dev/null)
 }
 

@@ -43,7 +43,7 @@ export const byHand: readonly ByHand[] = [
     ['  trap \'fail "being stopped"', '  : \'fail "being stopped"'],
   ]),
   ...within("infra/apply/fact.sh", "test/infra/apply/probe.test.ts", [
-    ['[ -n "$newer" ] || all_read', "all_read"],
+    ['[ -z "$newer" ] && all_read', "all_read"],
     ["find -L ", "find "],
     ["-maxdepth 2 -newerct", "-maxdepth 1 -newerct"],
     ["-newerct", "-newermt"],
@@ -116,7 +116,7 @@ export const byHand: readonly ByHand[] = [
     ['  chmod 0700 "$credentials"\n', ""],
     ['[ -n "$current" ] ||', "true ||"],
     ['among "$name" "$arrived" ||', "true ||"],
-    ["sha256sum -- $names $host_key", "sha256sum -- $names"],
+    ["sha256sum -- $names $key_files", "sha256sum -- $names"],
     ["credential.secret /etc/machine-id", "credential.secret"],
     ['--name="${name##*.}" "$credentials/.$name.new"', '"$credentials/.$name.new"'],
     ["; } | sha256sum)", "; })"],

@@ -28,8 +28,8 @@ reload() {
   return 1
 }
 
-# The port at which the socket is bound now.
-bound_port() { ss -Hltne | sed -n "/ cgroup:[^ ]*\/$socket /s/^[^ ]* *[^ ]* *[^ ]* *[^ ]*:\([0-9]*\) .*/\1/p;T;q"; }
+# The port at which the socket is bound now, for each of its listeners.
+bound_ports() { ss -Hltne | sed -n "/ cgroup:[^ ]*\/$socket /s/^[^ ]* *[^ ]* *[^ ]* *[^ ]*:\([0-9]*\) .*/\1/p"; }
 
 on_former() { # rule of a chain
   printf '%s\n' "table inet $table" "delete table inet $table" "table inet $table {" 'chain former {' "$1" '}' '}' | nft -f - ||
@@ -39,7 +39,7 @@ on_former() { # rule of a chain
 # While the socket is not bound, a new connection gets no reset and tries again within a second. Cloudflare still connects to
 # the former port then: its connections are led to the new one until the last layer of this `up` ends that.
 rebind() {
-  former=$(bound_port)
+  former=$(bound_ports | head -n 1)
   [ -z "$former" ] || on_former "type filter hook prerouting priority raw; tcp dport $former tcp flags & (syn | ack) == syn drop;"
   systemctl stop "$socket" "$service"
   is_bound=yes
@@ -112,7 +112,7 @@ retire() {
 listens() {
   families=1
   [ ! -e /proc/net/if_inet6 ] || families=2
-  of_unit=$(ss -Hltne | grep -c "^[^ ]* *[^ ]* *[^ ]* *[^ ]*:$port .* cgroup:[^ ]*/$socket ")
+  of_unit=$(bound_ports | grep -cx "$port")
   [ "$of_unit" = "$families" ] && echo yes || echo no
 }
 

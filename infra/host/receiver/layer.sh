@@ -161,11 +161,11 @@ bound() {
 
 # One query of systemd for all sockets, and for the slices above, whose ranges systemd adds.
 # shellcheck disable=SC2086
-before_facts() { shown=$(timeout -s KILL 5 systemctl show -p Id -p IPAddressAllow -p IPAddressDeny -- $sockets "$slice" -.slice); }
+before_facts() { allowlists=$(timeout -s KILL 5 systemctl show -p Id -p IPAddressAllow -p IPAddressDeny -- $sockets "$slice" -.slice); }
 
 admits() {
-  [ -n "${shown-}" ] || before_facts
-  printf '%s\n' "$shown" | perl -00 -ne 'BEGIN { %of = map { $_ => 1 } splice @ARGV }
+  [ -n "${allowlists-}" ] || before_facts
+  printf '%s\n' "$allowlists" | perl -00 -ne 'BEGIN { %of = map { $_ => 1 } splice @ARGV }
     /^Id=(.*)$/m && $of{$1} or next;
     push @{$has{$1}}, split " ", $2 while /^IPAddress(\w+)=(.*)$/mg;
     END { printf "%s, not %s", map { join " ", sort @{$has{$_}} } "Allow", "Deny" }' -- "$1" "$slice" -.slice

@@ -5,7 +5,7 @@
 # replaced a credential, and save decrypting all of them in each preview. Lines with a "#" have what `decrypted` printed.
 written=$state/credentials.sha256
 # systemd removes a key that was made under another ID of the host.
-host_key="/var/lib/systemd/credential.secret /etc/machine-id"
+key_files="/var/lib/systemd/credential.secret /etc/machine-id"
 
 # A deploy key has several lines, and arrives as base64.
 plain_text() {
@@ -43,7 +43,7 @@ activate() {
   done
   for name in $names; do mv -fT "$credentials/.$name.new" "$credentials/$name"; done
   # shellcheck disable=SC2086
-  (cd "$credentials" && sha256sum -- $names $host_key) >"$written.new"
+  (cd "$credentials" && sha256sum -- $names $key_files) >"$written.new"
   decrypted "$(od -An -vtx1 -N32 /dev/urandom | tr -d ' \n')" | sed 's/^/#/' >>"$written.new"
   replace "$written"
   # The receiver reads its secrets once, when it starts; its sockets hold new connections meanwhile.
