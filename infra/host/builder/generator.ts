@@ -31,34 +31,27 @@ const assigned = ([name, value]: [string, string]): string =>
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
+/** systemd's status of a program that it cannot start. */
+const noProgram = '[ -x "$1" ] || exit 203';
+
 function linesOfContent({ name, site, previews }: SiteHook) {
   const { content } = site;
-  const program = unitWord(generator.program({ site }));
-  const command = [
-    ...(previews === undefined ? [] : [`/bin/sh -c '${generator.addressed.replaceAll("$", "$$$$")}' sh`]),
-    ...[program, ...generator.buildArguments(site.hugo.arguments)],
-  ];
+  const command = [unitWord(generator.program({ site })), ...generator.buildArguments(site.hugo.arguments)];
   const pages = `${inside.cache}/${pagesName}`;
-  const begin = `echo "${beginOfBuild}$$INVOCATION_ID"; ${generator.fillCache(inside.cache)}`;
+  const start = (...looks: string[]) => {
+    const address = previews === undefined ? [] : [generator.addressed];
+    const shell = [`echo "${beginOfBuild}$INVOCATION_ID"`, generator.fillCache(inside.cache), ...address, ...looks];
+    return `/bin/sh -c '${[...shell, 'exec "$@"'].join("; ").replaceAll("$", "$$$$")}' sh`;
+  };
   if (content === undefined) {
-    const list = `[ -e ${pages} ] || timeout 30 "$$@" ${generator.look.pages} 2>/dev/null >${pages}`;
-    const looks = `"$$@" ${generator.look.folders}; ${list}`;
-    return {
-      ...{ finding: "", content: "" },
-      begin: [
-        "# The generator then prints which folders it mounts. If that fails, it gives the reason below.",
-        "# Before a site's first release the builder removes the list of pages, to compare the build with a new one.",
-        "# One shell runs all, because systemd takes 40 ms of a core to enter this unit's root.",
-        `ExecStartPre=/bin/sh -c '${begin}; ${looks}; echo "${endOfFolders}"' sh ${program}`,
-      ].join("\n"),
-      command,
-    };
+    const list = `[ -e ${pages} ] || timeout 30 "$1" ${generator.look.pages} 2>/dev/null >${pages}`;
+    const looks = [noProgram, `"$1" ${generator.look.folders}`, list, `echo "${endOfFolders}"`];
+    return { ...{ finding: "", content: "" }, command: [start(...looks), ...command] };
   }
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
-    begin: `ExecStartPre=/bin/sh -c '${begin} || :'`,
-    command: [contentProgram, "run", noteOfContent(name), pages, ...command],
+    command: [start(), contentProgram, "run", noteOfContent(name), pages, ...command],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,

@@ -19,8 +19,8 @@ export const buildArguments = (flags: readonly string[] = []): string[] => [
 /** Prints what the site in the working folder mounts; and its pages, as CSV. */
 export const look = { folders: "config mounts", pages: "list all" } as const;
 
-/** Shell, for a preview: Hugo's command, with the address that the builder sends on the connection that starts the unit. */
-export const addressed = 'read -r HUGO_BASEURL && export HUGO_BASEURL && exec "$@"';
+/** Shell, for a preview: reads the address that the builder sends on the connection that starts the unit. */
+export const addressed = "read -r HUGO_BASEURL && export HUGO_BASEURL || exit";
 
 /** Shell, in the site's folder: adds what the repository has of the cache, such as compiled Sass. The newest of both counts. */
 export const fillCache = (cache: string) =>

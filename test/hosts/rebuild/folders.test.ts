@@ -11,7 +11,7 @@ import { settingsOf } from "../settings.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { page, placesOf } from "./site.ts";
 import { idle, runOf, timersEnd } from "./status.ts";
-import { withDropIn } from "./world.ts";
+import { inPlaceOfHugo, withDropIn } from "./world.ts";
 
 const rebuild = await deployedRebuild("folders");
 const { host } = rebuild;
@@ -38,7 +38,7 @@ describe("a build", () => {
   const failed = (reason: unknown) => ({ result: "failed", reason });
   const leaked = () => host.read(`grep -rls ${secret} ${placesOf("docs").site}/current/ || :`);
   /** Hugo without the unit's own program. */
-  const alone = "ExecStart=\nExecStart=/usr/bin/hugo --minify --noChmod --noTimes";
+  const alone = inPlaceOfHugo("/usr/bin/hugo --minify --noChmod --noTimes");
   const leaksAlone = async () => {
     await withDropIn(host, generator, alone, async () => expect(await built()).toMatchObject({ result: "published" }));
     expect(await leaked()).not.toBe("");

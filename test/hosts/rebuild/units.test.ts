@@ -14,7 +14,7 @@ import { forgeEnd, requestRollback } from "./attacks.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName, placesOf, siteFiles } from "./site.ts";
 import { awaitStatus, idle, runOf, runs, statusOf, timersEnd } from "./status.ts";
-import { type Rebuild, shows, withDropIn } from "./world.ts";
+import { inPlaceOfHugo, type Rebuild, shows, withDropIn } from "./world.ts";
 
 const rebuild = await deployedRebuild("units");
 const { host } = rebuild;
@@ -98,7 +98,7 @@ describe("Hugo's unit", () => {
   });
 
   test("root reports how a build ended: a time limit, a signal, an exit code", async () => {
-    const endOf = async (exec: string, lines = "") => (await startHugo("docs", `${instead(exec)}\n${lines}`)).end;
+    const endOf = async (exec: string, lines = "") => (await startHugo("docs", `${inPlaceOfHugo(exec)}\n${lines}`)).end;
     await withoutBuilds("docs", async () => {
       expect(await endOf("/usr/bin/sleep 60", "RuntimeMaxSec=1")).toBe("timeout killed TERM");
       expect(await endOf("/bin/sh -c 'kill -9 $$$$'")).toBe("signal killed KILL");
@@ -119,7 +119,7 @@ describe("Hugo's unit", () => {
   test("a build cannot write how it ended, and could if the folder were its account's", async () => {
     const folder = runFolders("site").result;
     const forged = async () => {
-      const forge = `${instead("/bin/sh -c 'echo forged >/result/last'")}\nExecStopPost=`;
+      const forge = `${inPlaceOfHugo("/bin/sh -c 'echo forged >/result/last'")}\nExecStopPost=`;
       await withDropIn(host, "pushgate-generator-site@.service", forge, () => connect("site"));
       return (await served(`${folder}/last`)) === "forged\n";
     };
@@ -132,7 +132,7 @@ describe("Hugo's unit", () => {
   });
 
   test("a build ends no process of another site's build, and would if the sites shared an account", async () => {
-    const killAll = instead("/bin/sh -c 'kill -9 -1'");
+    const killAll = inPlaceOfHugo("/bin/sh -c 'kill -9 -1'");
     await withoutBuilds("site", async () => {
       await host.inside(`systemd-run --quiet --unit=victim -p User=${generatorUser("docs")} sleep 300`);
       await startHugo("site", killAll);
@@ -146,7 +146,7 @@ describe("Hugo's unit", () => {
     const own = ["/cache", "/content", "/content-of-site", "/etc/gitconfig", "/out", "/result", "/source"];
     const network = "perl -MSocket -e 'socket(S, AF_INET, SOCK_STREAM, 0) or print $!'";
     await host.writeFile("/usr/lib/look", `#!/bin/sh\n${walk(own)}\n${network}\n`, "0755");
-    const seen = async (lines = "") => (await startHugo("site", `${instead("/usr/lib/look")}\n${lines}`)).said;
+    const seen = async (lines = "") => (await startHugo("site", `${inPlaceOfHugo("/usr/lib/look")}\n${lines}`)).said;
     const none = "Address family not supported by protocol";
     await withoutBuilds("site", async () => {
       expect((await seen()).split("\n").sort()).toEqual([...system, ...own, contentProgram, none].sort());

@@ -8,6 +8,7 @@
  *   await published(host, commit);
  */
 import { get } from "node:http";
+import { beginOfBuild } from "../../../service/builder/build/content.ts";
 import type { Run } from "../../engine/engine.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
 import type { Files, Repository } from "../../fakes/git-repository.ts";
@@ -196,6 +197,10 @@ export const shows = (
     },
     { pause: 5 },
   );
+
+/** Lines of the generator's unit: what starts in place of Hugo, after the line that says which build it is. */
+export const inPlaceOfHugo = (command: string): string =>
+  `ExecStartPre=/bin/sh -c 'echo "${beginOfBuild}$$INVOCATION_ID"'\nExecStart=\nExecStart=${command}`;
 
 /** Runs `work` with these lines in the unit's section of its services. */
 export async function withDropIn<T>(host: Host, unit: string, lines: string, work: () => Promise<T>): Promise<T> {

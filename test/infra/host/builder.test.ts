@@ -229,7 +229,7 @@ describe("settings", () => {
     expect(JSON.parse(endingIn("builder/docs.json", files))).not.toHaveProperty("previews");
     const start = values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0];
     expect(start).toMatch(
-      /^\/bin\/sh -c 'read -r HUGO_BASEURL && export HUGO_BASEURL && exec "\$\$@"' sh \/\S+ --minify /,
+      /^\/bin\/sh -c '.*; read -r HUGO_BASEURL && export HUGO_BASEURL \|\| exit; .*exec "\$\$@"' sh \/\S+ --minify /,
     );
     expect(credentialFiles(changed({ previews }))).toEqual(
       [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),

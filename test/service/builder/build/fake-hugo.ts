@@ -67,7 +67,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     // Its own process group, in place of the unit's control group.
     const [command, words] = inRoot(args);
-    const before = settings.previews === undefined ? [] : ["sh", "-c", addressed, "sh"];
+    const before = settings.previews === undefined ? [] : ["sh", "-c", `${addressed}; exec "$@"`, "sh"];
     const [first = "", ...others] = [...before, command, ...words];
     const child = spawn(first, others, { cwd: source, env, detached: true, stdio: ["pipe", "pipe", "pipe"] });
     connection.pipe(child.stdin.on("error", () => {}));
