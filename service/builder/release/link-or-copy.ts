@@ -9,12 +9,12 @@ const load = createRequire("/");
 /** OpenSSL's module takes 8 ms to load: run.ts does that while git fetches, so that a push does not wait for it. */
 export const crypto = (): typeof import("node:crypto") => load("node:crypto");
 
-type Hashed = { readonly size: number; readonly sha256: string };
+export type Hashed = { readonly size: number; readonly sha256: string };
 
 const piece = Buffer.allocUnsafe(1 << 20);
 
 /** The hash is of the bytes that were used, also where the file changes meanwhile. */
-function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
+export function hashed(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   return withFile(file, reading, (descriptor) => {
     const stat = fstatSync(descriptor);
     if (!stat.isFile()) throw rejected(`${file} is no longer a file. Push again.`);
@@ -31,19 +31,14 @@ function read(file: string, use = (_bytes: Buffer): void => {}): Hashed {
   });
 }
 
-export const hashOf = (file: string): Hashed | undefined => tried(() => read(file));
+export const hashOf = (file: string): Hashed | undefined => tried(() => hashed(file));
 
-/** undefined where the published file of the same path is another one. `former`: that file, and the hash it was published with. */
-export function linkSame(from: string, to: string, former: { readonly file: string; readonly sha256: string }) {
-  const built = read(from);
-  // The published file is read only if the manifest has the built file's hash: it may have been changed on the disk.
-  if (built.sha256 !== former.sha256 || hashOf(former.file)?.sha256 !== built.sha256) return undefined;
+/** Links the published file, if it is what was published: a person may have changed it on the disk. */
+export function linkSame(published: string, sha256: string, to: string): boolean {
+  if (hashOf(published)?.sha256 !== sha256) return false;
   // Fails on a file system without hard links, and where the file has as many as it may have.
-  return tried(() => {
-    linkSync(former.file, to);
-    return built;
-  });
+  return tried(() => linkSync(published, to) ?? true) ?? false;
 }
 
 export const copy = (from: string, to: string): Hashed =>
-  withFile(to, "wx", (target) => read(from, (bytes) => writeFileSync(target, bytes)), 0o444);
+  withFile(to, "wx", (target) => hashed(from, (bytes) => writeFileSync(target, bytes)), 0o444);

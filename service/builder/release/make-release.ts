@@ -1,10 +1,10 @@
 /** Makes a release, which never changes, with the assets of former ones: open pages refer to them (decision 011). */
-import { chmodSync, linkSync, lstatSync, mkdirSync } from "node:fs";
+import { chmodSync, linkSync, mkdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { needRoom } from "../build/disk.ts";
-import { pagesOf } from "../build/gate.ts";
+import { type Build, pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { counting, isUnder, remove, type Tree, within } from "../files.ts";
+import { below, counting, isUnder, remove, type Tree } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
@@ -24,7 +24,7 @@ export async function makeRelease(
   { assets }: Rules,
   places: Places,
   source: Source,
-  found: Tree,
+  found: Build,
   kept: readonly string[] = [],
 ) {
   const release = nextId(places, source.commit);
@@ -49,39 +49,28 @@ export async function makeRelease(
   }
 }
 
-function addBuilt({ places, release, folder, files }: Draft, found: Tree): void {
+function addBuilt({ places, release, folder, files }: Draft, found: Build): void {
   const current = currentRelease(places);
   const former = current === undefined ? undefined : filesOf(places, current);
-  const [foldersIn, filesIn] = [byParent(found.folders), byParent(found.files)];
-  // Each folder is opened once.
-  const enter = (parent: string, here: string): void => {
-    for (const path of filesIn.get(parent) ?? []) {
-      const [source, target] = [join(here, basename(path)), join(folder, path)];
-      const known = former?.get(path);
-      const same = known && linkSame(source, target, { ...known, file: join(places.release(current!), path) });
-      if (!same) needRoom(places.site, lstatSync(source).size);
-      files.set(path, { ...(same ?? copy(source, target)), built: release });
-    }
-    for (const path of foldersIn.get(parent) ?? []) {
-      mkdirSync(join(folder, path));
-      within(join(here, basename(path)), (inner) => enter(path, inner));
-    }
-  };
-  // Where previews are only removed, nothing was built.
-  if (found.files.length > 0) within(places.out, (here) => enter(".", here));
+  for (const path of found.folders) mkdirSync(join(folder, path));
+  for (const [path, built] of found.hashes) {
+    const target = join(folder, path);
+    const isKnown = former?.get(path)?.sha256 === built.sha256;
+    const isLinked = isKnown && linkSame(join(places.release(current!), path), built.sha256, target);
+    if (!isLinked) needRoom(places.site, built.size);
+    files.set(path, { ...(isLinked ? built : copyOf(places.out, path, target)), built: release });
+  }
 }
+
+/** Of what the generator wrote, by descriptors: it may still exchange a folder for a link. */
+const copyOf = (out: string, path: string, target: string) =>
+  below(out, path.split("/").slice(0, -1).join("/"), (here) => copy(join(here, basename(path)), target));
 
 /** With those of what is carried along. */
 function foldersOf({ folders }: Tree, { files }: Draft): ReadonlySet<string> {
   const all = new Set([".", ...folders]);
   for (const path of files.keys()) for (let at = dirname(path); !all.has(at); at = dirname(at)) all.add(at);
   return all;
-}
-
-function byParent(paths: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  const parents = new Map<string, string[]>();
-  for (const path of paths) if (!parents.get(dirname(path))?.push(path)) parents.set(dirname(path), [path]);
-  return parents;
 }
 
 /** Returns those that were changed on the disk: they would be carried along for five releases. */

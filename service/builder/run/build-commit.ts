@@ -3,9 +3,9 @@ import { tried } from "../../tried.ts";
 import { build } from "../build/build.ts";
 import { fromOf, pagesListed } from "../build/content.ts";
 import { provideDependencies } from "../build/dependencies.ts";
-import { gate } from "../build/gate.ts";
+import { type Build, gate } from "../build/gate.ts";
 import { provideHistory } from "../build/history.ts";
-import { beginningOf, ifThere, remove, type Tree, writeWhole } from "../files.ts";
+import { beginningOf, ifThere, remove, writeWhole } from "../files.ts";
 import type { Source } from "../release/make-release.ts";
 import { currentRelease, type Manifest, prune, releases, staying, switchTo } from "../release/releases.ts";
 import { type BuildContext, checkOut } from "../source/repository.ts";
@@ -20,7 +20,7 @@ export async function buildCommit(
   commit: string,
   run: Run,
   former: number | undefined,
-  use: (source: Source, found: Tree) => Promise<void>,
+  use: (source: Source, found: Build) => Promise<void>,
 ): Promise<void> {
   const { settings, places } = context;
   const { last, preview } = run;

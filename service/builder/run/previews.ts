@@ -7,8 +7,8 @@ import { printable } from "../../printable.ts";
 import { tried } from "../../tried.ts";
 import { setAside } from "../build/build.ts";
 import { movedFrom } from "../build/content.ts";
-import { pagesOf } from "../build/gate.ts";
-import { readJson, type Tree, writeWhole } from "../files.ts";
+import { type Build, pagesOf } from "../build/gate.ts";
+import { readJson, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
 import { crypto } from "../release/link-or-copy.ts";
 import { makeRelease, type Source } from "../release/make-release.ts";
@@ -81,7 +81,7 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
   if (!run.more) again.clear();
   else if (next && notes[next.folder]) again.add(next.folder);
 
-  const release = async (source: Source, found: Tree) => {
+  const release = async (source: Source, found: Build) => {
     const made = await makeRelease(settings, places, source, found, kept);
     await publish(context, run, made);
   };
@@ -99,7 +99,7 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
   } else if (published && kept.length < Object.keys(built).length) {
     const gone = Object.entries(built).flatMap(([folder, { branch }]) => (kept.includes(folder) ? [] : [branch]));
     last.reason = `removed: ${gone.join(", ")}`;
-    const none = { folders: [], files: [], links: [], others: [] };
+    const none = { folders: [], files: [], links: [], others: [], hashes: new Map() };
     const { commit, from } = published;
     await run.timed("publish", () => release({ commit, from, warnings: last.warnings, previews: ofKept }, none));
   } else {
@@ -110,13 +110,14 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
 }
 
 /** The build, in a folder of its own. */
-function moved(places: Places, folder: string, found: Tree): Tree {
+function moved(places: Places, folder: string, found: Build): Build {
   const { out } = places;
   const aside = `${out}.one`;
   setAside(places, aside);
   renameSync(out, aside);
   mkdirSync(out);
   renameSync(aside, `${out}/${folder}`);
-  const below = (paths: readonly string[]) => paths.map((path) => `${folder}/${path}`);
-  return { ...found, folders: [folder, ...below(found.folders)], files: below(found.files) };
+  const at = (path: string) => `${folder}/${path}`;
+  const hashes = new Map([...found.hashes].map(([path, hashed]) => [at(path), hashed]));
+  return { ...found, folders: [folder, ...found.folders.map(at)], files: found.files.map(at), hashes };
 }

@@ -17,6 +17,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
+import { lookAt } from "../../../../service/builder/build/gate.ts";
 import { walk } from "../../../../service/builder/files.ts";
 import { copy } from "../../../../service/builder/release/link-or-copy.ts";
 import { makeRelease } from "../../../../service/builder/release/make-release.ts";
@@ -40,7 +41,7 @@ beforeEach(() => {
 
 const from = { folder: "" };
 let commits = 0;
-const make = (commit: string, found = walk(places.out), of = places) =>
+const make = (commit: string, { found } = lookAt(places.out), of = places) =>
   makeRelease({ assets: ["css", "png"] }, of, { commit, from, warnings }, found);
 
 /** Publishes these files and no others. Returns the release's id. */
@@ -179,9 +180,11 @@ test.each<[string, (id: string) => unknown, string]>([
 
 test("a release of which a file is missing, or that the disk does not take, is an error and leaves no folder", async () => {
   mkdirSync(places.out);
-  const found = { ...walk(places.out), files: ["missing.html"] };
-  await expect(make("f".repeat(40), found)).rejects.toThrow("ENOENT");
-  const elsewhere = make("f".repeat(40), walk(places.out), { ...places, site: join(places.site, "missing") });
+  writeFileSync(join(places.out, "missing.html"), "");
+  const looked = lookAt(places.out);
+  rmSync(join(places.out, "missing.html"));
+  await expect(make("f".repeat(40), looked)).rejects.toThrow("ENOENT");
+  const elsewhere = make("f".repeat(40), lookAt(places.out), { ...places, site: join(places.site, "missing") });
   await expect(elsewhere).rejects.toThrow(
     /^the disk did not take what was written: sync: .*: No such file or directory$/,
   );
