@@ -14,7 +14,7 @@ import { socketOfSite } from "../attackers.ts";
 import { until } from "../lab/process.ts";
 import { type Answer, zoneName } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
-import { type Instant, queried, startPrometheus } from "./prometheus.ts";
+import { startPrometheus, valuesOf } from "./prometheus.ts";
 import { front, page, siteFiles } from "./site.ts";
 import { idle, nextResult, published, timersEnd } from "./status.ts";
 import { ofDocs, withDropIn } from "./world.ts";
@@ -341,19 +341,13 @@ describe("previews", () => {
 describe("metrics", () => {
   const curl = `curl -sS --fail --unix-socket ${paths.metrics} http://localhost/metrics`;
   const scrape = () => host.read(curl);
-  /** Polls until Prometheus has scraped a value that fits; its values by their labels. */
+  /** Polls until Prometheus has scraped values that fit. */
   const scraped = (query: string, fits: (found: Record<string, number>) => boolean) =>
     until(
       `Prometheus has ${query}`,
       async () => {
-        const named = (await queried<Instant>(host, "query", { query }))?.map(
-          ({ metric: { instance: _, job: __, __name__: ___, ...labels }, value }) => [
-            Object.values(labels).sort().join(" "),
-            Number(value[1]),
-          ],
-        );
-        const found = Object.fromEntries(named ?? [["no answer", 1]]);
-        return fits(found) ? found : undefined;
+        const found = await valuesOf(host, query);
+        return found && fits(found) ? found : undefined;
       },
       { timeout: 90_000 },
     );
@@ -376,12 +370,9 @@ describe("metrics", () => {
     const accepted = "pushgate_deliveries_accepted_total";
     const { docs: before = 0 } = await scraped(accepted, ({ docs }) => docs !== undefined);
     await published(host, await rebuild.push({ "layouts/index.html": front("metrics") }, "docs"), { hook: "docs" });
-    await rebuild.world.deliver({ secret: "another-secret-0123456789-abcdefghij" });
     await scraped(accepted, ({ docs }) => docs === before + 1);
-    await scraped('pushgate_requests_rejected_total{reason="signature"}', (found) => found["signature site"] === 1);
+    // Of status.json, which the builder's account writes and the receiver's reads.
     await scraped('pushgate_builds_total{result="published"}', (found) => found["docs published"]! >= 2);
-    await scraped("pushgate_spool_deliveries", ({ site, docs }) => site === 0 && docs === 0);
-    await scraped("time() - pushgate_last_success_timestamp_seconds", ({ docs }) => docs! < 60);
     await scraped(
       'ALERTS{alertname=~"Pushgate(Down|BuildFails|SiteIsOld|DeliveryWaits)"}',
       (found) => Object.keys(found).length === 0,

@@ -21,15 +21,15 @@ export async function startPrometheus(host: Host): Promise<string> {
   return host.read("promtool check config /etc/prometheus/prometheus.yml && systemctl restart prometheus");
 }
 
-type Series = { readonly metric: Record<string, string> };
-export type Instant = Series & { readonly value: [number, string] };
-export type Range = Series & { readonly values: [number, string][] };
-
-/** undefined while Prometheus starts: it rejects a query with 503 and text. */
-export async function queried<Found extends Instant | Range>(host: Host, what: "query" | "query_range", given: object) {
-  const values = Object.entries(given).map(([name, value]) => `--data-urlencode '${name}=${value}'`);
-  const answer = await host.read(
-    `curl -fsS --get ${values.join(" ")} http://127.0.0.1:9090/api/v1/${what} || echo '{}'`,
-  );
-  return (JSON.parse(answer) as { data?: { result: Found[] } }).data?.result;
+/** The values that Prometheus has, by their labels; undefined while it starts: it rejects a query with 503 and text. */
+export async function valuesOf(host: Host, query: string): Promise<Record<string, number> | undefined> {
+  const curl = `curl -fsS --get --data-urlencode 'query=${query}' http://127.0.0.1:9090/api/v1/query || echo '{}'`;
+  const { data } = JSON.parse(await host.read(curl)) as {
+    data?: { result: { metric: Record<string, string>; value: [number, string] }[] };
+  };
+  const named = data?.result.map(({ metric: { instance: _, job: __, __name__: ___, ...labels }, value }) => [
+    Object.values(labels).sort().join(" "),
+    Number(value[1]),
+  ]);
+  return named && Object.fromEntries(named);
 }
