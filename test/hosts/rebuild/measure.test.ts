@@ -1,8 +1,4 @@
 /** Measures time; no other test file runs at the same time. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "vitest";
 import { median } from "../../bench/measure.ts";
 import { deployedRebuild } from "./deployed.ts";
@@ -45,34 +41,4 @@ test("the builder adds at most three starts of Node to git and Hugo between the 
   await idle(host);
   const left = await host.read("ps -eo user:40,args | grep -E '^pushgate-(build|generator|report)' || :");
   expect(left).toBe("");
-});
-
-// Hugo prints a warning at once. Measured: 0.2 to 0.5 s until a person sees it, of which the builder waits up to 0.25.
-test("build shows what Hugo prints while it runs, as text", async () => {
-  const wait = (seconds: number) =>
-    `{{ $end := add now.Unix ${seconds} }}{{ range seq 2000 }}{{ range seq 2000 }}{{ if ge now.Unix $end }}{{ break }}{{ end }}{{ end }}{{ end }}`;
-  const says = (word: string, more = "") => `{{ warnf "${word} at %d ${more}" now.UnixMilli }}`;
-  const long = '{{ warnf "%s" (strings.Repeat 1048576 "x") }}';
-  const layout = `${says("first", "\\x1b[2J\\xff\\u202e")}${wait(3)}${says("second")}${wait(2)}${long}${front("live")}`;
-  rebuild.repositories.site.push({ "layouts/index.html": layout });
-  await idle(host);
-  const { folder, env } = rebuild.world.stack;
-  const program = fileURLToPath(new URL("../../../infra/cli/pushgate.cjs", import.meta.url));
-  const words = ["build", "site", "--yes", "--stack", "test"];
-  const running = spawn(process.execPath, [program, ...words], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
-  const [seen, stdout] = [new Map<string, number>(), text(running.stdout)];
-  let stderr = "";
-  for await (const part of running.stderr.setEncoding("utf8")) {
-    stderr += part;
-    for (const [, word, at] of stderr.matchAll(/ \| .*(first|second) at (\d+)/g))
-      if (!seen.has(word!)) seen.set(word!, Date.now() - Number(at));
-  }
-  if (running.exitCode === null) await once(running, "close");
-  console.log(`milliseconds from Hugo's print to the operator's terminal: ${[...seen.values()].join(", ")}`);
-  expect([running.exitCode, [...seen.keys()]]).toEqual([0, ["first", "second"]]);
-  // Each came while the template waited.
-  expect(Math.max(...seen.values())).toBeLessThan(2_000);
-  expect(stderr).toMatch(/: build\n.* \| Start building[\s\S]* first at \d+ \?\[2J\ufffd\?\n/);
-  expect(stderr.length).toBeLessThan(80_000);
-  expect(await stdout).toMatch(/published just now/);
 });
