@@ -8,7 +8,7 @@
  */
 import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Repository } from "./git-repository.ts";
@@ -46,8 +46,6 @@ export type GitHost = {
   readonly lfs: LfsApi;
   /** Other files that it serves, by their paths. */
   readonly files: Map<string, Buffer>;
-  /** Serves Cloudflare's API, too, in whose name it has a certificate: `to` is the address of the fake. */
-  readonly cloudflare: { to?: string };
   /** The headers by which clients have logged in to git. */
   readonly logins: string[];
   /** Closes the port and all connections until `comeBack`. */
@@ -65,30 +63,25 @@ export type GitHostOptions = {
   readonly from?: string | undefined;
 };
 
-export const cloudflareName = "api.cloudflare.com";
-
 /** The folder of git's programs, which differs between distributions. */
 const backend = () => join(execFileSync("git", ["--exec-path"]).toString().trim(), "git-http-backend");
 
 export async function startGitHost(options: GitHostOptions = {}): Promise<GitHost> {
   const { name = "localhost", addresses = ["127.0.0.1"] } = options;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-git-"));
-  if (options.from === undefined) await writeIdentity(folder, name, cloudflareName);
+  if (options.from === undefined) await writeIdentity(folder, name);
   else cpSync(options.from, folder, { recursive: true });
   const caFile = join(folder, "ca.pem");
   const program = backend();
   const faults: Faults = {};
   const logins: string[] = [];
   const files = new Map<string, Buffer>();
-  const cloudflare: GitHost["cloudflare"] = {};
   const lfs = new LfsApi();
   const status = new StatusApi();
   const webhooks = new WebhookApi();
   const repositories = new Map<string, Repository>();
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (cloudflare.to && request.url?.startsWith("/client/v4/"))
-      return pass(new URL(request.url, cloudflare.to), request, response);
     if (status.isOwn(request)) return status.answer(request, response);
     if (webhooks.isOwn(request)) return webhooks.answer(request, response);
     if (request.headers.authorization) logins.push(request.headers.authorization);
@@ -113,7 +106,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
       ca: readFileSync(caFile, "utf8"),
       caFile,
       folder,
-      cloudflare,
       faults,
       files,
       lfs,
@@ -134,13 +126,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-function pass(url: URL, request: IncomingMessage, response: ServerResponse): void {
-  const sent = httpRequest(url, { method: request.method, headers: request.headers }, (got) =>
-    got.pipe(response.writeHead(got.statusCode!, got.headers)),
-  );
-  request.pipe(sent);
 }
 
 /** One line of git's protocol of 64 KiB, byte by byte. */

@@ -19,10 +19,10 @@ export type HttpsServer = {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
-/** Writes ca.pem, own.pem and own.key: a certificate of these names, and of an authority of its own. */
-export async function writeIdentity(folder: string, name: string, ...more: string[]): Promise<void> {
+/** Writes ca.pem, own.pem and own.key: a certificate of this name, and of an authority of its own. */
+export async function writeIdentity(folder: string, name: string): Promise<void> {
   const authority = await createAuthority(`the authority of ${name}`);
-  const { certificate, key } = await authority.issue(name, [name, ...more]);
+  const { certificate, key } = await authority.issue(name, [name]);
   const files = { "ca.pem": authority.certificate, "own.pem": certificate, "own.key": key };
   for (const [file, text] of Object.entries(files)) writeFileSync(join(folder, file), text);
   await authority.close();
