@@ -35,7 +35,7 @@ export type Rebuild = {
   /** Runs `up` and delivers both heads, because the timer starts the first build only a minute after boot. */
   readonly start: () => Promise<void>;
   /** Changes `site` of a hook in the stack's configuration; undefined removes a key. */
-  readonly configure: (hook: HookName, change: Readonly<Record<string, unknown>> | "no site") => void;
+  readonly configure: (hook: HookName, change: Readonly<Record<string, unknown>>) => void;
   /** Sends the delivery that the git host sends after a push. */
   readonly deliver: (commit: string, hook?: HookName) => Promise<Answer>;
   /** Makes a commit on main and delivers it; the receiver must accept the delivery. */
@@ -134,7 +134,7 @@ export function rebuildAround(host: Host, world: World, git: GitServer, declared
       );
     },
     configure(hook, change) {
-      sites[hook] = change === "no site" ? undefined : { ...(sites[hook] ?? own(hook)), ...change };
+      sites[hook] = { ...sites[hook], ...change };
       world.stack.configure({ "pushgate:hooks": hooksOf(git, sites) });
     },
     async push(files, hook = "site") {
