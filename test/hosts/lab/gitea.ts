@@ -30,13 +30,12 @@ type Headers = Readonly<Record<string, string>>;
 export type Delivered = {
   readonly id: string;
   readonly commit: string;
-  readonly begun: 0 | 1;
   readonly succeeded: 0 | 1;
   readonly sent: Headers | null;
   /** null until it has ended. */
   readonly answer: { readonly status: number; readonly headers: Headers } | null;
 };
-const historyQuery = `SELECT json_object('id', uuid, 'commit', payload_content->>'after', 'begun', is_delivered,
+const historyQuery = `SELECT json_object('id', uuid, 'commit', payload_content->>'after',
   'succeeded', is_succeed, 'sent', nullif(request_content, '')->'headers', 'answer', json(nullif(response_content, ''))
 ) AS row FROM hook_task ORDER BY id DESC`;
 
@@ -92,7 +91,7 @@ export async function startGitea(trusted: string) {
   await start();
 
   return {
-    ...{ name, address, token, api, start, stop, ca: read("ca.pem"), caFile: at("ca.pem") },
+    ...{ name, address, token, api, stop, ca: read("ca.pem"), caFile: at("ca.pem") },
     url: (repository: string) => `https://${name}/${owner}/${repository}.git`,
     ssh: {
       url: (repository: string) => `ssh://git@${name}/${owner}/${repository}.git`,

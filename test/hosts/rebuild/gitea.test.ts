@@ -3,7 +3,6 @@
  * `site` is public, with its theme as a submodule; `docs` is private. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { units } from "../../../infra/host/paths.ts";
 import type { Edge } from "../../fakes/cloudflare/dataplane.ts";
 import type { Files } from "../../fakes/git-repository.ts";
 import { senders } from "../../fakes/senders.ts";
@@ -14,7 +13,7 @@ import { until } from "../lab/process.ts";
 import { edgeFront, hostnameOf, startFront } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName } from "./site.ts";
-import { idle, published, timersEnd } from "./status.ts";
+import { published, timersEnd } from "./status.ts";
 import { type Rebuild, shows } from "./world.ts";
 
 const isBuilt = findGitea() !== undefined;
@@ -137,19 +136,4 @@ test("trace names another secret, by what Gitea's history shows, and hook --set 
   expect(stderr).toContain("no setting differs; the secret is sent anew");
   await shows(rebuild, "layout-another-secret");
   expect(await gitea.api("GET", hooks)).toHaveLength(1);
-});
-
-test("Gitea repeats no delivery that its restart broke off, and the timer's comparison publishes the push", async () => {
-  await idle(rebuild.host);
-  await rebuild.host.inside(`systemctl kill --signal=STOP ${units.nginx}`);
-  const commit = push("site", { "layouts/index.html": front("restarted") });
-  const entry = () => gitea.history().find((one) => one.commit === commit && one.begun);
-  await until("Gitea delivers", entry);
-  await gitea.stop();
-  await rebuild.host.inside(`systemctl kill --signal=CONT ${units.nginx}`);
-  await gitea.start();
-  expect(entry()).toMatchObject({ succeeded: 0, answer: null });
-  await rebuild.host.inside(`systemctl start ${units.reconcile("site")}`);
-  // Unless what Gitea had sent of it was enough.
-  await published(rebuild.host, commit);
 });

@@ -1,18 +1,16 @@
 /**
  * An apply of each layer that breaks at a step: deliveries and pages are served meanwhile and afterwards, and the next
- * apply finishes; and removals that break. The applies are the commands of the stack's state, run as the engine runs them,
- * and repair manual changes. walk.ts has the engine around them. That each step of apply.sh itself may break is in
+ * apply finishes. The applies are the commands of the stack's state, run as the engine runs them, and repair manual changes.
+ * walk.ts has the engine around them, push.test.ts removals that break. That each step of apply.sh itself may break is in
  * test/infra/apply.
  */
 import { expect, test } from "vitest";
 import { stateFolders } from "../../../infra/apply/layer.ts";
-import { type Break, breakApplies, everyBreak, loosened, mendApplies } from "../broken-applies.ts";
+import { type Break, breakApplies, loosened, mendApplies } from "../broken-applies.ts";
 import { rounds } from "../drift.ts";
-import { hostState } from "../host-state.ts";
 import { run } from "../lab/process.ts";
 import { release } from "../release.ts";
 import { repeatWhile } from "../repeat-while.ts";
-import { hostEntry } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
 
 /** Where an apply breaks, as a share of its layer's own steps: the more it has done, the more there is to restore. */
@@ -82,25 +80,6 @@ test("an apply of each layer that breaks at a step leaves the former state servi
   }
   const left = `find /etc /usr/local /srv ${stateFolders.state} -name '*.pushgate-new' -o -path ${stateFolders.state}/work`;
   expect(await host.read(left)).toBe("");
-  const preview = await world.stack.preview("--expect-no-changes");
-  expect(preview.code, preview.stdout).toBe(0);
-});
-
-test("a removal that breaks again and again is continued by the next up, and leaves nothing", async () => {
-  const { host, world } = await deployedRebuild("leaver");
-  world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
-  let failed = 0;
-  for (const step of [9, 24, 40, 0]) {
-    const how = everyBreak[failed % everyBreak.length]!;
-    await breakApplies(host, step, how);
-    const { code, stdout } = await world.stack.up();
-    await mendApplies(host);
-    if (code !== 0) failed++;
-    expect(step > 0 || code === 0, stdout).toBe(true);
-  }
-  expect(failed).toBeGreaterThan(1);
-  const { named } = await hostState(host);
-  expect(named).toEqual([stateFolders.state]);
   const preview = await world.stack.preview("--expect-no-changes");
   expect(preview.code, preview.stdout).toBe(0);
 });

@@ -1,17 +1,18 @@
 /**
- * From a host that serves a site of its own to one that pushgate has left: the timer and a push over SSH make pages, and
- * `state: absent` restores the host, on which the site is still served. Other files push over https, and folders.test.ts
- * has what preview says of folders. The tests run on one host, in this order.
+ * From a host that serves a site of its own to one that pushgate has left: the timer makes pages of repositories over https
+ * and SSH, and `state: absent` restores the host, on which the site is still served, although applies break meanwhile.
+ * folders.test.ts has what preview says of folders. The tests run on one host, in this order.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
+import { breakApplies, everyBreak, mendApplies } from "../broken-applies.ts";
 import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { release } from "../release.ts";
 import { hostEntry } from "../world.ts";
-import { front, placesOf } from "./site.ts";
+import { placesOf } from "./site.ts";
 import { published } from "./status.ts";
-import { buildRebuild, type Rebuild, shows } from "./world.ts";
+import { buildRebuild, type Rebuild } from "./world.ts";
 
 const { webRoot, site } = placesOf("site");
 const former = { "index.html": "the former page", "old-campaign.pdf": "a forgotten campaign" };
@@ -26,7 +27,7 @@ let written: string;
 
 beforeAll(async () => {
   host = await bootHost({ name: "push", release, variant: "packages" });
-  rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: { reconcileMinutes: 1 } });
+  rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: { reconcileMinutes: 60 } });
   for (const [path, text] of Object.entries(former)) await host.writeFile(`${webRoot}/${path}`, text);
   before = await hostState(host);
   written = await contents();
@@ -51,21 +52,21 @@ test("after the command that preview names, up links the web roots, and the time
   expect(await host.read(`readlink ${webRoot}; cat ${webRoot}.former/old-campaign.pdf`)).toBe(
     `${site}/current\n${former["old-campaign.pdf"]}`,
   );
-});
-
-test("the builder fetches over SSH with the deploy key and the pinned host key; the timer needs no delivery", async () => {
-  await rebuild.push({ "layouts/index.html": front("by-ssh") }, "docs");
-  await shows(rebuild, "layout-by-ssh", "/", "docs");
-  expect(rebuild.git.ssh.commands().at(-1)).toContain("git-upload-pack");
-  const commit = rebuild.repositories.docs.push({ "layouts/index.html": front("never-delivered") });
-  await published(host, commit, { hook: "docs", timeout: 120_000 });
   expect(await contents()).toBe(written);
 });
 
-test("state: absent puts the release itself in the link's place, as root's folder, and restores the rest", async () => {
+test("state: absent, which breaks again and again, puts the release itself in the link's place, as root's folder, and restores the rest", async () => {
   const inode = () => host.read(`stat -L -c %i ${webRoot}/index.html`);
   const release = await inode();
   rebuild.world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
+  let failed = 0;
+  for (const step of [9, 24, 40]) {
+    await breakApplies(host, step, everyBreak[failed % everyBreak.length]!);
+    const { code } = await rebuild.world.stack.up();
+    await mendApplies(host);
+    if (code !== 0) failed++;
+  }
+  expect(failed).toBeGreaterThan(1);
   await rebuild.up();
   expect(await host.read(`stat -c '%F %U:%G %a' ${webRoot}`)).toBe("directory root:root 755");
   expect(await inode()).toBe(release);
