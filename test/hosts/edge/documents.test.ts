@@ -115,6 +115,10 @@ const shows =
   (pattern: RegExp, ...replies: Reply[]): Step =>
   async (line) =>
     expect(await type(line, ...replies)).toMatch(pattern);
+const entersToken =
+  (token: string): Step =>
+  (line) =>
+    type(line, [/value:\s*$/, `${token}${enter}`]);
 /** The edit that a block of YAML describes in its first line. */
 const edit: Step = async (block) => {
   const [, key] = /^# Pulumi\.live\.yaml, at the end of (\S+?):?(?: |\n)/.exec(block)!;
@@ -125,13 +129,7 @@ const edit: Step = async (block) => {
   writeFileSync(stackFile(), lines.join("\n"));
 };
 
-/** What is done, or checked, after the line or before it. */
-const then =
-  (after: () => unknown, step = plain): Step =>
-  async (line) => {
-    await step(line);
-    await after();
-  };
+/** What is done, or checked, before the line. */
 const first =
   (before: () => unknown): Step =>
   async (line) => {
@@ -185,8 +183,7 @@ const initReplies = (): Reply[] => [
   ...[...Object.entries(answers), ...others.map((name) => [name, ""])].map(
     ([name, answer]): Reply => [new RegExp(`\\? ${name}: `), `${answer}${enter}`],
   ),
-  [/Enter your passphrase to protect[^*]*:\s*$/, `${passphrase}${enter}`],
-  [/Re-enter your passphrase[^*]*:\s*$/, `${passphrase}${enter}`],
+  ...newPassphrase(passphrase),
 ];
 const newPassphrase = (text: string): Reply[] => [
   [/Enter your (new )?passphrase to protect[^*]*:\s*$/, `${text}${enter}`],
@@ -229,360 +226,272 @@ async function left(host: Host): Promise<void> {
   expect(Object.keys(await host.snapshotEtc()).filter((path) => path.includes("pushgate"))).toEqual([]);
 }
 
-type Steps = readonly (readonly [line: string, step: Step])[];
-const steps: Readonly<Record<string, Steps>> = {
+/** What is done for a line of its section, in the documents' order; `after`: and what is checked then. */
+const on = (line: string, step: Step, after?: () => unknown) => ({ line, step, after });
+const steps: Readonly<Record<string, readonly ReturnType<typeof on>[]>> = {
   Deploy: [
-    [
-      "npm ci",
-      async (line) => {
-        const text = await type(line);
-        expect(text).toMatch(/added \d+ packages/);
-        expect(text).not.toMatch(/warn/i);
-      },
-    ],
-    ["npx pulumi login --local --non-interactive", shows(/Logged in/)],
-    ["npx pushgate init", (line) => type(line, ...initReplies())],
-    ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${apiToken}${enter}`])],
-    ["npx pulumi preview", shows(/\+ \d+ to create/)],
-    [
-      "npx pulumi up",
-      async (line) => {
-        upAt = performance.now();
-        await type(line);
-        // The others begin at once: a preview before each would be half of this file's time.
-        await operator.terminal.run("export PULUMI_OPTION_SKIP_PREVIEW=true");
-        // npx itself takes 0.7 s of a core.
-        await operator.terminal.run(
-          'npx() { if [ "$1" = pushgate ]; then shift; set -- infra/cli/pushgate.cjs "$@"; fi; PATH=$PWD/node_modules/.bin:$PATH "$@"; }',
-        );
-      },
-    ],
-    [
-      "npx pushgate build site",
-      async (line) => {
-        expect(await type(line)).toMatch(/web1: published/);
-        await serves("first");
-        secondsToPage = (performance.now() - upAt) / 1000;
-      },
-    ],
-    ["npx pushgate hook", enterWebhooks],
-    [
-      "npx pushgate status",
-      async (line) => {
-        await push("second");
-        expect(await type(line)).toMatch(/, as published[\s\S]*No faults\./);
-      },
-    ],
+    on("npm ci", async (line) => {
+      const text = await type(line);
+      expect(text).toMatch(/added \d+ packages/);
+      expect(text).not.toMatch(/warn/i);
+    }),
+    on("npx pushgate init", (line) => type(line, ...initReplies())),
+    on("npx pulumi config set --secret cloudflare:apiToken", entersToken(apiToken)),
+    on("npx pulumi up", async (line) => {
+      upAt = performance.now();
+      await type(line);
+      // The others begin at once: a preview before each would be half of this file's time.
+      await operator.terminal.run("export PULUMI_OPTION_SKIP_PREVIEW=true");
+      // npx itself takes 0.7 s of a core.
+      await operator.terminal.run(
+        'npx() { if [ "$1" = pushgate ]; then shift; set -- infra/cli/pushgate.cjs "$@"; fi; PATH=$PWD/node_modules/.bin:$PATH "$@"; }',
+      );
+    }),
+    on("npx pushgate build site", async (line) => {
+      expect(await type(line)).toMatch(/web1: published/);
+      await serves("first");
+      secondsToPage = (performance.now() - upAt) / 1000;
+    }),
+    on("npx pushgate hook", enterWebhooks),
+    on("npx pushgate status", async (line) => {
+      await push("second");
+      expect(await type(line)).toMatch(/, as published[\s\S]*No faults\./);
+    }),
   ],
   "A delivery was rejected": [
-    ["npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted the delivery\./)],
+    on("npx pushgate trace --delivery <id>", shows(/certain: the receiver accepted the delivery\./)),
   ],
   See: [
-    ["npx pushgate status", typedBefore],
-    ["npx pushgate deploys", shows(/site on web1\n +\d+ {2}published /)],
-    [
-      "npx pushgate deploys --follow",
-      async (line) => {
-        const following = "pgrep -f '^journalctl .*pushgate-build@' || true";
-        const pushed = until(
-          "the host's journal is followed",
-          async () => (await web1().read(following)) || undefined,
-        ).then(() => push("followed"));
-        const { text } = await operator.terminal.run(line, [[/Total in [\s\S]* {2}published /, interrupt]]);
-        expect(text).toMatch(/site on web1: [a-z]+ \d/);
-        await pushed;
-      },
-    ],
-    ["npx pushgate deploys show <id>", shows(/delivery \S+\n[\s\S]*pages as [\s\S]*Total in \d+/)],
-    [
-      "npx pushgate where <commit>",
-      async (line) => {
-        // Cloudflare's name of the site may lead nowhere here, which is exit status 1.
-        const { text } = await operator.terminal.run(here(line), usual());
-        expect(text).toMatch(/^site on web1: published: /m);
-      },
-    ],
-    [
-      "npx pushgate logs --follow",
-      async (line) => {
-        const { text } = await operator.terminal.run(line, [[/pushgate-receiver|receiver/, interrupt]]);
-        expect(text).toContain("receiver");
-      },
-    ],
+    on("npx pushgate status", typedBefore),
+    on("npx pushgate deploys --follow", async (line) => {
+      const following = "pgrep -f '^journalctl .*pushgate-build@' || true";
+      const pushed = until(
+        "the host's journal is followed",
+        async () => (await web1().read(following)) || undefined,
+      ).then(() => push("followed"));
+      const { text } = await operator.terminal.run(line, [[/Total in [\s\S]* {2}published /, interrupt]]);
+      expect(text).toMatch(/site on web1: [a-z]+ \d/);
+      await pushed;
+    }),
+    on("npx pushgate deploys show <id>", shows(/delivery \S+\n[\s\S]*pages as [\s\S]*Total in \d+/)),
+    on("npx pushgate where <commit>", async (line) => {
+      // Cloudflare's name of the site may lead nowhere here, which is exit status 1.
+      const { text } = await operator.terminal.run(here(line), usual());
+      expect(text).toMatch(/^site on web1: published: /m);
+    }),
+    on("npx pushgate logs --follow", (line) => operator.terminal.run(line, [[/receiver/, interrupt]])),
     // Each log that knows the delivery, in any order.
-    [
+    on(
       "npx pushgate logs --delivery <id>",
       shows(/^(?=[\s\S]* nginx .*202)(?=[\s\S]* receiver .*202)[\s\S]* builder .*published/),
-    ],
+    ),
   ],
   "Trace a delivery": [
-    ["npx pushgate trace --delivery <id>", typedBefore],
-    [
+    on("npx pushgate trace --delivery <id>", typedBefore),
+    on(
       "npx pushgate trace --ping --hook site",
       shows(/certain: the receiver ignored the delivery[\s\S]*It proves nothing about DNS/),
-    ],
-    ["npx pushgate hook site --set", shows(/creates the webhook[\s\S]*the webhook is set[\s\S]*8 receiver +passed/)],
-    ["npx pushgate trace --hook site", shows(/No delivery has failed in the 3 days/)],
-    [
-      "npx pushgate trace --since 3d",
-      async (line) => {
-        // A connection that came before the end is reset in its handshake.
-        await web1().inside(
-          `systemctl stop ${units.nginxSocket} ${units.nginx}; while ss -Htn sport = :8443 | grep -q .; do sleep 0.1; done`,
-        );
-        for (let i = 0; i < 2; i++) await git.webhooks.push();
-        await web1().inside(`systemctl start ${units.nginx}`);
-        const { code, text } = await operator.terminal.run(here(line), usual(), 240_000);
-        expect([code, text]).toEqual([1, expect.stringMatching(/rejected by 5 firewall: 2 deliveries/)]);
-      },
-    ],
-    [
+    ),
+    on("npx pushgate hook site --set", shows(/creates the webhook[\s\S]*the webhook is set[\s\S]*8 receiver +passed/)),
+    on("npx pushgate trace --since 3d", async (line) => {
+      // A connection that came before the end is reset in its handshake.
+      await web1().inside(
+        `systemctl stop ${units.nginxSocket} ${units.nginx}; while ss -Htn sport = :8443 | grep -q .; do sleep 0.1; done`,
+      );
+      for (let i = 0; i < 2; i++) await git.webhooks.push();
+      await web1().inside(`systemctl start ${units.nginx}`);
+      const { code, text } = await operator.terminal.run(here(line), usual(), 240_000);
+      expect([code, text]).toEqual([1, expect.stringMatching(/rejected by 5 firewall: 2 deliveries/)]);
+    }),
+    on(
       "npx pushgate trace --since 3d --redeliver",
-      then(
-        async () => {
-          const places = "/etc /var/log /var/lib/pushgate* /run/pushgate*";
-          const token = await web1().read(`grep -rlF -e '${git.webhooks.token}' ${places} 2>/dev/null || true`);
-          expect(token).toBe("");
-        },
-        shows(
-          /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
-        ),
+      shows(
+        /2 deliveries of site on web1 again[\s\S]*delivered: 2 deliveries\s+certain: the receiver accepted the delivery\./,
       ),
-    ],
+      async () => {
+        const places = "/etc /var/log /var/lib/pushgate* /run/pushgate*";
+        const token = await web1().read(`grep -rlF -e '${git.webhooks.token}' ${places} 2>/dev/null || true`);
+        expect(token).toBe("");
+      },
+    ),
   ],
   "Build, and go back": [
-    ["npx pushgate build site", typedBefore],
-    [
-      "npx pushgate rollback site",
-      async (line) => {
-        await push("third");
-        expect(await type(line)).toMatch(/web1: rolled back/);
-        await serves("followed");
-      },
-    ],
-    ["npx pushgate rollback site <release or commit>", then(() => serves("first"))],
+    on("npx pushgate build site", typedBefore),
+    on("npx pushgate rollback site", async (line) => {
+      await push("third");
+      expect(await type(line)).toMatch(/web1: rolled back/);
+      await serves("followed");
+    }),
+    on("npx pushgate rollback site <release or commit>", plain, () => serves("first")),
   ],
   "Move the posts into the repository": [
-    [
-      "npx pulumi up",
-      async (line) => {
-        const posts = { "content/_index.md": page("Home"), "content/posts/moved.md": page("Moved") };
-        git.repository("example/site").push(posts);
-        const text = readFileSync(stackFile(), "utf8");
-        expect(text).toMatch(/^ +content: .*\n/m);
-        writeFileSync(stackFile(), text.replace(/^ +content: .*\n/m, ""));
-        await type(line);
-      },
-    ],
-    [
-      "npx pushgate build site",
-      async (line) => {
-        expect(await type(line)).toMatch(/web1: published/);
-        expect((await world.visit("www.example.org", "/posts/moved/")).status).toBe(200);
-      },
-    ],
+    on("npx pulumi up", async (line) => {
+      const posts = { "content/_index.md": page("Home"), "content/posts/moved.md": page("Moved") };
+      git.repository("example/site").push(posts);
+      const text = readFileSync(stackFile(), "utf8");
+      expect(text).toMatch(/^ +content: .*\n/m);
+      writeFileSync(stackFile(), text.replace(/^ +content: .*\n/m, ""));
+      await type(line);
+    }),
+    on("npx pushgate build site", async (line) => {
+      expect(await type(line)).toMatch(/web1: published/);
+      expect((await world.visit("www.example.org", "/posts/moved/")).status).toBe(200);
+    }),
   ],
   "A second hook": [
-    [
-      "# Pulumi.live.yaml, at the end of pushgate:hooks",
-      async (block) => {
-        git.repository("example/docs").push({ ...siteFiles("docs"), "content/_index.md": page("Docs") });
-        await edit(block);
-      },
-    ],
-    ["npx pushgate secret rotate docs", shows(/docs has a new secret/)],
-    ["npx pulumi up", withTheNext],
-    ["npx pushgate hook docs", enterWebhooks],
+    on("# Pulumi.live.yaml, at the end of pushgate:hooks", async (block) => {
+      git.repository("example/docs").push({ ...siteFiles("docs"), "content/_index.md": page("Docs") });
+      await edit(block);
+    }),
+    on("npx pulumi up", withTheNext),
+    on("npx pushgate hook docs", enterWebhooks),
   ],
   "A second host": [
-    [
-      "# Pulumi.live.yaml, at the end of pushgate:hosts",
-      async (block) => {
-        await boot("web2", "packages");
-        await edit(block);
-      },
-    ],
-    [
-      "npx pulumi up",
-      async (line) => {
-        await type(line);
-        expect(await deliverDocs()).toMatchObject({ status: 202 });
-        await expect.poll(() => serves("docs", "docs.example.org"), { timeout: 60_000 }).toBeUndefined();
-      },
-    ],
-    ["npx pushgate build site --host web2", shows(/web2: published/)],
-    [
-      "npx pushgate hook",
-      async (line) => {
-        await enterWebhooks(line);
-        expect(webhooks.size).toBe(4);
-        await push("hosts", ["web1", "web2"]);
-      },
-    ],
+    on("# Pulumi.live.yaml, at the end of pushgate:hosts", async (block) => {
+      await boot("web2", "packages");
+      await edit(block);
+    }),
+    on("npx pulumi up", async (line) => {
+      await type(line);
+      expect(await deliverDocs()).toMatchObject({ status: 202 });
+      await expect.poll(() => serves("docs", "docs.example.org"), { timeout: 60_000 }).toBeUndefined();
+    }),
+    on("npx pushgate build site --host web2", shows(/web2: published/)),
+    on("npx pushgate hook", async (line) => {
+      await enterWebhooks(line);
+      expect(webhooks.size).toBe(4);
+      await push("hosts", ["web1", "web2"]);
+    }),
   ],
   "Rotate a secret": [
-    [
-      "npx pushgate secret rotate site",
-      async (line) => {
-        previous = new Map(webhooks);
-        await type(line);
-      },
-    ],
-    ["npx pulumi up", then(() => push("rotated", ["web1", "web2"]))],
-    ["npx pushgate hook site", then(() => push("entered", ["web1", "web2"]), enterWebhooks)],
-    ["npx pushgate logs receiver", shows(/accepted, signed with the previous secret/)],
-    ["npx pulumi up", withTheNext],
+    on("npx pushgate secret rotate site", plain, () => {
+      previous = new Map(webhooks);
+    }),
+    on("npx pulumi up", plain, () => push("rotated", ["web1", "web2"])),
+    on("npx pushgate hook site", enterWebhooks, () => push("entered", ["web1", "web2"])),
+    on("npx pushgate logs receiver", shows(/accepted, signed with the previous secret/)),
+    on("npx pulumi up", withTheNext),
   ],
   "Change Cloudflare's token": [
-    ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
-    ["npx pulumi up", withTheNext],
+    on("npx pulumi config set --secret cloudflare:apiToken", entersToken(newToken)),
+    on("npx pulumi up", withTheNext),
   ],
   "Renew the client certificate": [
-    [
-      "npx pulumi up",
-      async (line) => {
-        await type(line);
-        // What revokes the former token.
-        delete tokens[apiToken];
-        const [url, secret] = [...previous].find(([url]) => url.endsWith("/site"))!;
-        expect(await send(new URL(url), secret, "0".repeat(40))).toMatchObject({ status: 401 });
-        await push("renewed", ["web1", "web2"]);
-      },
-    ],
+    on("npx pulumi up", async (line) => {
+      await type(line);
+      // What revokes the former token.
+      delete tokens[apiToken];
+      const [url, secret] = [...previous].find(([url]) => url.endsWith("/site"))!;
+      expect(await send(new URL(url), secret, "0".repeat(40))).toMatchObject({ status: 401 });
+      await push("renewed", ["web1", "web2"]);
+    }),
   ],
   "Change the git host": [
-    ["npx pulumi config rm --path 'pushgate:hooks[0].sources'", otherCase],
-    ["npx pulumi config set --secret --path pushgate:secrets.site.status", otherCase],
-    ["npx pushgate secret rotate site", otherCase],
-    [
-      "npx pushgate hook site",
-      async (line) => {
-        await enterWebhooks(line);
-        gitHostSource = actors.gitlab.v4[0];
-        await push("moved", ["web1", "web2"]);
-      },
-    ],
+    on("npx pulumi config rm --path 'pushgate:hooks[0].sources'", otherCase),
+    on("npx pulumi config set --secret --path pushgate:secrets.site.status", otherCase),
+    on("npx pushgate secret rotate site", otherCase),
+    on("npx pushgate hook site", async (line) => {
+      await enterWebhooks(line);
+      gitHostSource = actors.gitlab.v4[0];
+      await push("moved", ["web1", "web2"]);
+    }),
   ],
   "A git host sends from new addresses": [
-    [
-      "npx pushgate networks",
-      // No owner of ranges is reached from here.
-      async (line) => {
-        const { code, text } = await operator.terminal.run(line);
-        expect([code, text]).toEqual([
-          1,
-          expect.stringMatching(/Bitbucket's ranges were not compared: .* cannot be read/),
-        ]);
-        expect((await operator.terminal.run("git diff --quiet infra test")).code).toBe(0);
-      },
-    ],
-    ["npx pulumi up", withTheNext],
+    // No owner of ranges is reached from here.
+    on("npx pushgate networks", async (line) => {
+      const { code, text } = await operator.terminal.run(line);
+      expect([code, text]).toEqual([
+        1,
+        expect.stringMatching(/Bitbucket's ranges were not compared: .* cannot be read/),
+      ]);
+      expect((await operator.terminal.run("git diff --quiet infra test")).code).toBe(0);
+    }),
+    on("npx pulumi up", withTheNext),
   ],
   "Upgrade pushgate": [
-    [
-      "git pull --rebase && npm ci",
-      async (line) => {
-        await newVersion();
-        // The lock file is the former one's: npm would install half a minute what is there.
-        await type(line.replace(" && npm ci", ""));
-      },
-    ],
-    ["npx pulumi preview --diff", shows(/the next version/)],
-    [
-      "npx pulumi up",
-      async (line) => {
-        const [url, secret] = [...webhooks].find(([url]) => url.endsWith("/site"))!;
-        const head = git.repository("example/site").head()!;
-        const { seen } = await repeatWhile(
-          () => type(line),
-          () => send(new URL(url), secret, head),
-          200,
-        );
-        expect(seen.filter(({ status }) => status !== 202)).toEqual([]);
-        expect(await web1().readFile(paths.nginx)).toContain("the next version");
-        await push("upgraded", ["web1", "web2"]);
-      },
-    ],
+    on("git pull --rebase && npm ci", async (line) => {
+      await newVersion();
+      // The lock file is the former one's: npm would install half a minute what is there.
+      await type(line.replace(" && npm ci", ""));
+    }),
+    on("npx pulumi preview --diff", shows(/the next version/)),
+    on("npx pulumi up", async (line) => {
+      const [url, secret] = [...webhooks].find(([url]) => url.endsWith("/site"))!;
+      const head = git.repository("example/site").head()!;
+      const { seen } = await repeatWhile(
+        () => type(line),
+        () => send(new URL(url), secret, head),
+        200,
+      );
+      expect(seen.filter(({ status }) => status !== 202)).toEqual([]);
+      expect(await web1().readFile(paths.nginx)).toContain("the next version");
+      await push("upgraded", ["web1", "web2"]);
+    }),
   ],
   "An `up` that was interrupted": [
-    ["npx pushgate adopt", shows(/Nothing to adopt\./)],
-    ["npx pulumi up", withTheNext],
+    on("npx pushgate adopt", shows(/Nothing to adopt\./)),
+    on("npx pulumi up", withTheNext),
   ],
   "A host that is lost": [
-    [
-      "npx pulumi config set --path 'pushgate:hosts[1].state' lost",
-      async (line) => {
-        await hosts.get("web2")!.kill();
-        hosts.delete("web2");
-        await type(line);
-      },
-    ],
-    [
-      "npx pulumi up",
-      async (line) => {
-        await type(line);
-        for (const url of webhooks.keys()) if (url.includes("hooks2")) webhooks.delete(url);
-        await push("alone");
-      },
-    ],
-    ["npx pulumi up", withTheNext],
+    on("npx pulumi config set --path 'pushgate:hosts[1].state' lost", async (line) => {
+      await hosts.get("web2")!.kill();
+      hosts.delete("web2");
+      await type(line);
+    }),
+    on("npx pulumi up", async (line) => {
+      await type(line);
+      for (const url of webhooks.keys()) if (url.includes("hooks2")) webhooks.delete(url);
+      await push("alone");
+    }),
+    on("npx pulumi up", withTheNext),
   ],
   "A new host in place of a former one": [
-    [
-      "# Pulumi.live.yaml, at the end of pushgate:hosts: only if the former host still runs",
-      async (block) => {
-        await boot("web3", "packages");
-        await edit(block);
-      },
-    ],
-    ["npx pulumi up", plain],
-    ["npx pushgate build site", shows(/web1: published/)],
-    ["npx pulumi config rm --path 'pushgate:hosts[1]'", first(() => left(web1()))],
-    ["npx pulumi up", then(() => push("new", ["web3"]))],
+    on("# Pulumi.live.yaml, at the end of pushgate:hosts: only if the former host still runs", async (block) => {
+      await boot("web3", "packages");
+      await edit(block);
+    }),
+    on("npx pulumi up", plain),
+    on("npx pushgate build site", shows(/web1: published/)),
+    on(
+      "npx pulumi config rm --path 'pushgate:hosts[1]'",
+      first(() => left(web1())),
+    ),
+    on("npx pulumi up", plain, () => push("new", ["web3"])),
   ],
   "Hand over": [
-    [
-      "npx pulumi stack change-secrets-provider passphrase",
-      async (line) => {
-        await type(line, ...newPassphrase("another passphrase"));
-        passphrase = "another passphrase";
-      },
-    ],
+    on("npx pulumi stack change-secrets-provider passphrase", async (line) => {
+      await type(line, ...newPassphrase("another passphrase"));
+      passphrase = "another passphrase";
+    }),
     // The next operator's computer has the clone and no state.
-    ["npm ci", typedBefore],
-    ["npx pulumi login --local --non-interactive", first(loseState)],
-    ["npx pulumi preview", shows(/unchanged/)],
+    on("npm ci", typedBefore),
+    on("npx pulumi login --local --non-interactive", first(loseState)),
+    on("npx pulumi preview", shows(/unchanged/)),
   ],
   "The state is lost": [
-    ["npx pulumi login --local --non-interactive", first(loseState)],
-    ["npx pushgate adopt", shows(/\d+ adopted\./)],
-    ["npx pulumi up", withTheNext],
+    on("npx pulumi login --local --non-interactive", first(loseState)),
+    on("npx pushgate adopt", shows(/\d+ adopted\./)),
+    on("npx pulumi up", withTheNext),
   ],
   "The passphrase is lost": [
-    [
-      "npx pulumi config rm pushgate:secrets",
-      async (line) => {
-        passphrase = "forgotten";
-        await type(line);
-      },
-    ],
-    ["npx pulumi stack init live", (line) => type(line, ...newPassphrase(passphrase))],
-    ["npx pulumi config set --secret cloudflare:apiToken", (line) => type(line, [/value:\s*$/, `${newToken}${enter}`])],
+    on("npx pulumi config rm pushgate:secrets", async (line) => {
+      passphrase = "forgotten";
+      await type(line);
+    }),
+    on("npx pulumi stack init live", (line) => type(line, ...newPassphrase(passphrase))),
+    on("npx pulumi config set --secret cloudflare:apiToken", entersToken(newToken)),
     // "For each hook".
-    ["npx pushgate secret rotate site", then(() => type("npx pushgate secret rotate docs"))],
-    ["npx pushgate adopt", shows(/\d+ adopted\./)],
-    ["npx pushgate hook", then(() => push("remade", ["web3"]), enterWebhooks)],
+    on("npx pushgate secret rotate site", plain, () => type("npx pushgate secret rotate docs")),
+    on("npx pushgate adopt", shows(/\d+ adopted\./)),
+    on("npx pushgate hook", enterWebhooks, () => push("remade", ["web3"])),
   ],
   Remove: [
-    [
-      "npx pulumi up",
-      async (line) => {
-        await type(line);
-        await left(hosts.get("web3")!);
-        expect(await hosts.get("web3")!.read("grep -o 'layout-[a-z]*' /var/www/site/index.html")).toBe("layout-remade");
-        expect(api.zone.dns_records).toEqual([]);
-      },
-    ],
+    on("npx pulumi up", async (line) => {
+      await type(line);
+      await left(hosts.get("web3")!);
+      expect(await hosts.get("web3")!.read("grep -o 'layout-[a-z]*' /var/www/site/index.html")).toBe("layout-remade");
+      expect(api.zone.dns_records).toEqual([]);
+    }),
   ],
 };
 
@@ -605,9 +514,11 @@ test.each([...sections])(
     // What is a file of its own, systemd-analyze (layers.test.ts) and actionlint (.ci/workflows.ts) check.
     for (const { kind, text } of typed.filter(({ kind }) => kind !== "file")) {
       const line = kind === "yaml" ? yamlHead(text) : text;
-      await (own[0]?.[0] === line.trim() ? own.shift()![1] : plain)(text);
+      const { step, after } = own[0]?.line === line.trim() ? own.shift()! : on(text, plain);
+      await step(text);
+      await after?.();
     }
-    expect(own.map(([line]) => line)).toEqual([]);
+    expect(own.map(({ line }) => line)).toEqual([]);
     broken = undefined;
   },
   600_000,
