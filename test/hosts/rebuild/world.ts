@@ -7,7 +7,7 @@
  *   const commit = await world.push({ "static/a.css": "…" });
  *   await published(host, commit);
  */
-import { get } from "node:http";
+
 import { beginOfBuild } from "../../../service/builder/build/content.ts";
 import type { Run } from "../../engine/engine.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
@@ -164,23 +164,15 @@ const own = (hook: HookName) => ({
 });
 
 /** Requests a page from an address and port. Status 0: no answer, or an incomplete one. */
-const visit = (host: string, port: number, path: string): Promise<Page> =>
-  new Promise((resolve) => {
-    const none = (): void => resolve({ status: 0, body: "" });
-    const sent = get(
-      { host, port, path, localAddress: actors.stranger.v4[0], agent: false, timeout: 15_000 },
-      (answer) => {
-        let body = "";
-        answer.setEncoding("utf8").on("data", (part: string) => {
-          body += part;
-        });
-        answer.on("end", () => resolve({ status: answer.statusCode ?? 0, body }));
-        answer.on("error", none);
-      },
-    );
-    sent.on("timeout", () => sent.destroy());
-    sent.on("error", none);
-  });
+async function visit(host: string, port: number, path: string): Promise<Page> {
+  const how = { redirect: "manual", headers: { connection: "close" }, signal: AbortSignal.timeout(15_000) } as const;
+  try {
+    const answer = await fetch(`http://${host}:${port}${path}`, how);
+    return { status: answer.status, body: await answer.text() };
+  } catch {
+    return { status: 0, body: "" };
+  }
+}
 
 /** Waits for a page that contains `text`. */
 export const shows = (
