@@ -147,9 +147,11 @@ const enterWebhooks: Step = async (line) => {
   expect(entries.length, text).toBeGreaterThan(0);
   for (const [, url, secret] of entries) webhooks.set(url!, secret!);
 };
-const send = (url: URL, secret: string, commit: string, from = gitHostSource) =>
+/** The first host's webhook of a hook. */
+const webhookOf = (hook: string, of = webhooks) => [...of].find(([url]) => url.endsWith(`/${hook}`))!;
+const send = ([url, secret]: readonly [string, string], commit: string, source = gitHostSource) =>
   world.deliver({
-    ...{ host: url.hostname, path: url.pathname, secret, source: from },
+    ...{ host: new URL(url).hostname, path: new URL(url).pathname, secret, source },
     payload: { ...pushPayload(), after: commit },
     headers: { "x-github-delivery": lastDelivery },
   });
@@ -157,8 +159,8 @@ const send = (url: URL, secret: string, commit: string, from = gitHostSource) =>
 async function push(mark: string, to: readonly string[] = ["web1"]): Promise<void> {
   const commit = git.repository("example/site").push({ "layouts/index.html": front(mark) });
   lastDelivery = crypto.randomUUID();
-  for (const [url, secret] of webhooks)
-    if (url.endsWith("/site")) expect(await send(new URL(url), secret, commit)).toMatchObject({ status: 202 });
+  for (const webhook of webhooks)
+    if (webhook[0].endsWith("/site")) expect(await send(webhook, commit)).toMatchObject({ status: 202 });
   for (const name of to) await published(hosts.get(name)!, commit, { timeout: 90_000 });
   await serves(mark);
 }
@@ -198,12 +200,6 @@ let secondsToPage = 0;
 let previous = new Map<string, string>();
 let gitHostSource: string = actors.github.v4[0];
 const tokens: Record<string, typeof permissions> = { [apiToken]: permissions, [newToken]: permissions };
-
-async function deliverDocs() {
-  const [url, secret] = [...webhooks].find(([url]) => url.endsWith("/docs"))!;
-  lastDelivery = crypto.randomUUID();
-  return send(new URL(url), secret, "a".repeat(40), actors.gitlab.v4[0]);
-}
 
 /** A release of pushgate that changes what nginx, the receiver and the builder run. */
 async function newVersion(): Promise<void> {
@@ -353,7 +349,9 @@ const steps: Readonly<Record<string, readonly ReturnType<typeof on>[]>> = {
     }),
     on("npx pulumi up", async (line) => {
       await type(line);
-      expect(await deliverDocs()).toMatchObject({ status: 202 });
+      lastDelivery = crypto.randomUUID();
+      const delivered = await send(webhookOf("docs"), "a".repeat(40), actors.gitlab.v4[0]);
+      expect(delivered).toMatchObject({ status: 202 });
       await expect.poll(() => serves("docs", "docs.example.org"), { timeout: 60_000 }).toBeUndefined();
     }),
     on("npx pushgate build site --host web2", shows(/web2: published/)),
@@ -381,8 +379,7 @@ const steps: Readonly<Record<string, readonly ReturnType<typeof on>[]>> = {
       await type(line);
       // What revokes the former token.
       delete tokens[apiToken];
-      const [url, secret] = [...previous].find(([url]) => url.endsWith("/site"))!;
-      expect(await send(new URL(url), secret, "0".repeat(40))).toMatchObject({ status: 401 });
+      expect(await send(webhookOf("site", previous), "0".repeat(40))).toMatchObject({ status: 401 });
       await push("renewed", ["web1", "web2"]);
     }),
   ],
@@ -416,11 +413,10 @@ const steps: Readonly<Record<string, readonly ReturnType<typeof on>[]>> = {
     }),
     on("npx pulumi preview --diff", shows(/the next version/)),
     on("npx pulumi up", async (line) => {
-      const [url, secret] = [...webhooks].find(([url]) => url.endsWith("/site"))!;
       const head = git.repository("example/site").head()!;
       const { seen } = await repeatWhile(
         () => type(line),
-        () => send(new URL(url), secret, head),
+        () => send(webhookOf("site"), head),
         200,
       );
       expect(seen.filter(({ status }) => status !== 202)).toEqual([]);

@@ -19,7 +19,7 @@ const built = ({ host, push }: Rebuild, layout: string) =>
   runOf(host, () => push({ "layouts/index.html": `${layout}${++mark}` }, hook), { hook, timeout: 90_000 });
 
 /** Puts the programs that Hugo may start. Hugo 0.111 starts npx, Hugo 0.131 the program itself. */
-export async function putProgram({ host }: Rebuild, text: string): Promise<void> {
+export async function putProgram({ host }: Pick<Rebuild, "host">, text: string): Promise<void> {
   for (const name of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${name}`, text, "0755");
 }
 
@@ -52,7 +52,7 @@ for (my $i = 0;; $i++) { open my $file, ">", "f$i" or die; print $file "x" x 100
 /** Builds that a limit ends: a layout, and the program that it starts. */
 export const greedy = {
   memory: ['{{ $s := "0123456789abcdef" }}{{ range seq 34 }}{{ $s = printf "%s%s" $s $s }}{{ end }}{{ len $s }}', ""],
-  processes: [css, "#!/bin/sh\nfor i in $(seq 1000); do sleep 20 >/dev/null 2>&1 & done\nwait\n"],
+  processes: [css, "#!/bin/sh\nfor i in $(seq 1000); do sleep 60 >/dev/null 2>&1 & done\nwait\n"],
   "folders that it closes and hides": [css, hidden],
 } as const;
 

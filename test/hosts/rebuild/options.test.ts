@@ -22,9 +22,6 @@ const { host } = rebuild;
 const queue = "/var/spool/nullmailer/queue";
 const previews = { hostname: `preview.${zoneName}`, branches: ["feature/*", "staging"] };
 
-const isActive = async (unit: string) =>
-  (await host.inside(`systemctl is-active '${unit}'`, { check: false })).stdout.trim();
-
 test("up moves a site into a folder of its repository, without the units of a content folder, and it is published without a push, with its history", async () => {
   const inFolder = (files: Files) =>
     Object.fromEntries(Object.entries(files).map(([path, file]) => [`web/${path}`, file]));
@@ -120,21 +117,15 @@ describe("results", () => {
     expect(await host.read(`cat $(ls -tr ${queue}/* | head -n 1)`)).toMatch(
       /\nteam@example\.org\nops@example\.org\n\n/,
     );
-    const dropIn = `/run/systemd/system/${units.mail("docs")}.d`;
     const tested = async () => (await rebuild.world.stack.pushgate("notify", "docs", "--test")).stderr;
     const queued = () => host.read(`ls ${queue} | wc -l`);
     const before = await queued();
-    await host.writeFile(`${dropIn}/privileges.conf`, "[Service]\nNoNewPrivileges=yes\n");
-    await host.inside("systemctl daemon-reload");
-    expect(await tested()).toContain("deployed: mail at sendmail: failed: sendmail did not take it");
+    const said = await withDropIn(host, units.mail("docs"), "NoNewPrivileges=yes", tested);
+    expect(said).toContain("deployed: mail at sendmail: failed: sendmail did not take it");
     expect(await queued()).toBe(before);
     expect(await host.read(`journalctl -u '${units.mail("docs", "*")}'`)).toMatch(/nullmailer|status=1|exit-code/);
-    await host.inside(`rm -r ${dropIn} && systemctl daemon-reload`);
     expect(await tested()).toBe("");
   });
-
-  const install = (name: string, more: string) =>
-    host.inside(`DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install ${name} && ${more}`);
 
   // Each package removes the one before. No mail leaves, as exim's smarthost is not there and Postfix defers all.
   test.each([
@@ -153,14 +144,14 @@ describe("results", () => {
       recipients: /^recipient: team@example\.org$[\s\S]*^recipient: ops@example\.org$/m,
     },
   ])("mail is in the queue of $name, with envelope, headers and text", async ({ name, prepare, read, ...envelope }) => {
-    await install(name, prepare);
+    const install = "DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install";
+    await host.inside(`${install} ${name} && ${prepare}`);
     expect((await rebuild.world.stack.pushgate("notify", "docs", "--test")).stdout).toContain(
       "deployed: mail at sendmail: took it: sent\n",
     );
     // exim tries to send the mail after the unit's end; Postfix's own daemon takes it.
-    const queued = () => host.inside(read, { check: false });
     const mail = await until("the queue has the mail", async () => {
-      const { code, stdout } = await queued();
+      const { code, stdout } = await host.inside(read, { check: false });
       return code === 0 && stdout !== "" ? stdout : undefined;
     });
     for (const pattern of Object.values(envelope)) expect(mail).toMatch(pattern);
@@ -290,7 +281,7 @@ describe("metrics", () => {
     // Its scrape in the middle of the stop would cancel the stop.
     await host.inside("systemctl stop prometheus");
     await close();
-    expect(await isActive(units.metricsSocket)).toBe("inactive");
+    expect(await host.read(`systemctl is-active ${units.metricsSocket} || :`)).toBe("inactive");
     expect((await host.inside(curl, { check: false })).code).not.toBe(0);
     expect(await deliveries()).toBe("");
     await host.inside("systemctl start pushgate-receiver.service");

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { units } from "../../../infra/host/paths.ts";
 import type { Last, Status } from "../../../service/builder/run/status.ts";
+import { tried } from "../../../service/tried.ts";
 import type { Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { type HookName, placesOf } from "./site.ts";
@@ -13,55 +14,46 @@ export function statusOf(host: Host, hook: HookName = "site"): Status | undefine
   return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Status) : undefined;
 }
 
-/** Waits for a status that `fits`; after `timeout` milliseconds throws with the last status and the journal. */
-export async function awaitStatus(
+/** Waits for what `probe` finds; after `timeout` milliseconds throws with the host's status, units and journal. */
+async function awaited<T>(
+  host: Host,
+  hook: HookName,
+  what: string,
+  probe: () => Promise<T | undefined> | T | undefined,
+  terms: Parameters<typeof until>[2],
+): Promise<T> {
+  try {
+    return await until(what, probe, terms);
+  } catch (error) {
+    const lines = "journalctl --boot --no-pager -o short-precise -u";
+    const journal = await host.read(`${lines} 'pushgate-*-${hook}*' | tail -n 30`);
+    const units = await host.read(`systemctl list-units --all --no-legend --plain 'pushgate-*${hook}*' || true`);
+    const { last, failing } = statusOf(host, hook) ?? {};
+    const status = JSON.stringify({ last, failing, pending: pending(host, hook) });
+    throw new Error(`${(error as Error).message}\n${status}\n${units}\n${journal}`);
+  }
+}
+
+/** Waits for a status that `fits`. */
+export const awaitStatus = (
   host: Host,
   what: string,
   fits: (status: Status) => boolean,
   { hook = "site" as HookName, timeout = 30_000 } = {},
-): Promise<Status> {
-  try {
-    return await until(
-      what,
-      () => {
-        const status = statusOf(host, hook);
-        return status !== undefined && fits(status) ? status : undefined;
-      },
-      { timeout },
-    );
-  } catch (error) {
-    throw await explained(host, hook, error as Error);
-  }
-}
-
-/** Adds the host's status, units and journal to the error. */
-async function explained(host: Host, hook: HookName, { message }: Error): Promise<Error> {
-  const journal = await host.read(
-    `journalctl --boot --no-pager -o short-precise -u 'pushgate-*-${hook}*' | tail -n 30`,
-  );
-  const units = await host.read(`systemctl list-units --all --no-legend --plain 'pushgate-*${hook}*' || true`);
-  const { last, failing } = statusOf(host, hook) ?? {};
-  return new Error(
-    `${message}\n${JSON.stringify({ last, failing, pending: pending(host, hook) })}\n${units}\n${journal}`,
-  );
-}
+): Promise<Status> => {
+  const fitting = () => {
+    const status = statusOf(host, hook);
+    return status && fits(status) ? status : undefined;
+  };
+  return awaited(host, hook, what, fitting, { timeout });
+};
 
 export const published = (host: Host, commit: string, options: { hook?: HookName; timeout?: number } = {}) =>
   awaitStatus(host, `${commit.slice(0, 12)} is published`, ({ deployed }) => deployed?.commit === commit, options);
 
 /** Waits for the next such result; `since` is the status before the event that causes it. */
-export const nextResult = (
-  host: Host,
-  since: Status | undefined,
-  result: Last["result"],
-  options: { hook?: HookName; timeout?: number } = {},
-) =>
-  awaitStatus(
-    host,
-    `the next "${result}"`,
-    ({ last }) => last?.result === result && last.at !== since?.last?.at,
-    options,
-  );
+export const nextResult = (host: Host, since: Status, result: Last["result"]) =>
+  awaitStatus(host, `the next "${result}"`, ({ last }) => last?.result === result && last.at !== since.last?.at);
 
 /** Does `work`, and waits for the result of the run that it causes. */
 export async function runOf(
@@ -91,17 +83,9 @@ export function pending(host: Host, hook: HookName = "site"): string[] {
     const at = join(host.root, folder);
     return existsSync(at) ? readdirSync(at).filter((name) => !name.startsWith(".")) : [];
   });
-  return [...waiting, ...linesOf(join(host.root, taken))];
-}
-
-/** The builder may remove the file at any moment, so a look before the read would not help. */
-function linesOf(file: string): string[] {
-  try {
-    return readFileSync(file, "utf8").trim().split("\n");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
+  // The builder may remove the file at any moment, so a look before the read would not help.
+  const lines = tried(() => readFileSync(join(host.root, taken), "utf8").trim().split("\n"));
+  return [...waiting, ...(lines ?? [])];
 }
 
 /** The processes of the builder's unit, which ends with its last build. */
@@ -111,23 +95,16 @@ const processes = (hook: HookName) =>
 /** Waits until nothing is pending and no build runs. */
 export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
   let times = 0;
-  try {
-    await until(
-      `the builder of ${hook} is idle`,
-      async () => {
-        const works =
-          pending(host, hook).length > 0 ||
-          Number(await host.read(processes(hook))) > 0 ||
-          (await host.read(`systemctl list-units --no-legend 'pushgate-*-${hook}@*.service'`)) !== "";
-        // Twice: a builder starts a moment after its marker came.
-        times = works ? 0 : times + 1;
-        return times > 1 || undefined;
-      },
-      { timeout: 60_000, pause: 50 },
-    );
-  } catch (error) {
-    throw await explained(host, hook, error as Error);
-  }
+  const isIdle = async () => {
+    const works =
+      pending(host, hook).length > 0 ||
+      Number(await host.read(processes(hook))) > 0 ||
+      (await host.read(`systemctl list-units --no-legend 'pushgate-*-${hook}@*.service'`)) !== "";
+    // Twice: a builder starts a moment after its marker came.
+    times = works ? 0 : times + 1;
+    return times > 1 || undefined;
+  };
+  await awaited(host, hook, `the builder of ${hook} is idle`, isIdle, { timeout: 60_000, pause: 50 });
 }
 
 /**

@@ -7,6 +7,7 @@ import type { Last, Status } from "../../../service/builder/run/status.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { bootVm, type Vm, vmIsMissing } from "../lab/vm.ts";
+import { greedy, putProgram } from "../rebuild/attacks.ts";
 import { css, endless, front, placesOf } from "../rebuild/site.ts";
 import { buildRebuild, type Rebuild } from "../rebuild/world.ts";
 import { release } from "../release.ts";
@@ -16,17 +17,11 @@ let rebuild: Rebuild;
 let vm: Vm;
 
 const limits = { seconds: 300, memoryMiB: 192, tasks: 64, cpuPercent: 25 };
-/** The operator allowed npx for postcss; this program under its name starts too many processes. */
-const hungryProgram = `#!/bin/sh
-for i in $(seq 1000); do sleep 60 >/dev/null 2>&1 & done
-wait
-`;
-
 beforeAll(async () => {
   const missing = vmIsMissing();
   if (missing !== undefined) throw new Error(missing);
   host = await bootHost({ name: "metal", release, variant: "packages", diskMegabytes: 2_048 });
-  for (const program of ["npx", "postcss"]) await host.writeFile(`/usr/bin/${program}`, hungryProgram, "0755");
+  await putProgram({ host }, greedy.processes[1]);
   const hugo = { exec: ["^npx$", "^postcss$"] };
   rebuild = await buildRebuild(host, { site: { limits, hugo, reconcileMinutes: 60 }, docs: false });
   await rebuild.start();
