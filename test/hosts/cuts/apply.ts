@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
+import { type Step, withoutStep } from "../../cuts/durable-steps.ts";
 import {
   after,
   appliedHost,
@@ -26,50 +27,44 @@ function arriving(host: ShellHost): HostLayer {
 const failing = (host: ShellHost): HostLayer => ({ ...arriving(host), activate: "exit 1" });
 const leaving = (host: ShellHost): HostLayer => daemonLayer(host, {}, false);
 
-/** A text of apply.sh that a test removes, and another one instead. */
-export type Without = readonly [words: string, instead: string];
+/** The cuts in an apply on such a host that ends so; `step`: one of apply.sh that is left out. */
+const cutsIn =
+  (layerOf: (host: ShellHost) => HostLayer, exit = 0, hostIn = appliedHost) =>
+  async (terms: Terms, step?: Step): Promise<Cuts> => {
+    using disk = new CutDisk(terms);
+    using host = hostIn(disk.folder);
+    const had = existsSync(join(host.etc, "pg-one")) ? before : {};
+    disk.sync();
+    const base = host.tree().filter((line) => !line.startsWith("pg"));
+    const layer = layerOf(host);
+    const script = host.script(layer, reconcile(layer, host.see(layer)).stamp);
+    const ran = host.watchedApply(step ? withoutStep(step, script) : script, disk.program);
+    if (ran.status !== exit) throw new Error(`the apply ended with ${ran.status}: ${ran.stderr}`);
+    disk.cut();
 
-export const cutsInFirstArrival = (terms: Terms, without?: Without) =>
-  cutsInApply(arriving, 0, terms, without, (parent) => new ShellHost(parent));
-export const cutsInArrival = (terms: Terms, without?: Without) => cutsInApply(arriving, 0, terms, without);
-export const cutsInFailure = (terms: Terms, without?: Without) => cutsInApply(failing, 1, terms, without);
-export const cutsInRemoval = (terms: Terms, without?: Without) => cutsInApply(leaving, 0, terms, without);
+    // A person who corrects what failed declares the same files.
+    const present = layer.present !== false;
+    const wanted = present ? arriving(host) : layer;
+    const isAsDeclared = () => asDeclared(host, present ? after : {}, present, base);
+    return await disk.afterEach(host.root, (_, isLast) => {
+      const faults = tornFiles(host, had, present ? after : {});
+      const verdict = reconcile(wanted, host.see(wanted));
+      if (isLast && exit === 0 && !verdict.inSync) faults.push("what was reported is not on the disk");
+      if (verdict.inSync && !isAsDeclared()) faults.push("preview misses what is not as declared");
+      if (!verdict.inSync && (host.apply(wanted, verdict.stamp).status !== 0 || !isAsDeclared()))
+        faults.push("the next apply does not repair it");
+      if (present) host.apply(leaving(host), "absent-0.1.0-0123456789ab");
+      const left = host.tree().filter((line) => !base.includes(line));
+      return left.length > 0 ? [...faults, `a removal leaves ${left.join(", ")}`] : faults;
+    });
+  };
 
-async function cutsInApply(
-  layerOf: (host: ShellHost) => HostLayer,
-  exit: number,
-  terms: Terms,
-  without?: Without,
-  hostIn = appliedHost,
-): Promise<Cuts> {
-  using disk = new CutDisk(terms);
-  using host = hostIn(disk.folder);
-  const had = existsSync(join(host.etc, "pg-one")) ? before : {};
-  disk.sync();
-  const base = host.tree().filter((line) => !line.startsWith("pg"));
-  const layer = layerOf(host);
-  const script = host.script(layer, reconcile(layer, host.see(layer)).stamp);
-  if (without && script.split(without[0]).length !== 2) throw new Error(`apply.sh has not once: ${without[0]}`);
-  const ran = host.watchedApply(without ? script.replace(without[0], () => without[1]) : script, disk.program);
-  if (ran.status !== exit) throw new Error(`the apply ended with ${ran.status}: ${ran.stderr}`);
-  disk.cut();
-
-  // A person who corrects what failed declares the same files.
-  const present = layer.present !== false;
-  const wanted = present ? arriving(host) : layer;
-  const isAsDeclared = () => asDeclared(host, present ? after : {}, present, base);
-  return await disk.afterEach(host.root, (_, isLast) => {
-    const faults = tornFiles(host, had, present ? after : {});
-    const verdict = reconcile(wanted, host.see(wanted));
-    if (isLast && exit === 0 && !verdict.inSync) faults.push("what was reported is not on the disk");
-    if (verdict.inSync && !isAsDeclared()) faults.push("preview misses what is not as declared");
-    if (!verdict.inSync && (host.apply(wanted, verdict.stamp).status !== 0 || !isAsDeclared()))
-      faults.push("the next apply does not repair it");
-    if (present) host.apply(leaving(host), "absent-0.1.0-0123456789ab");
-    const left = host.tree().filter((line) => !base.includes(line));
-    return left.length > 0 ? [...faults, `a removal leaves ${left.join(", ")}`] : faults;
-  });
-}
+export const cutsInApplies = {
+  "first arrival": cutsIn(arriving, 0, (parent) => new ShellHost(parent)),
+  arrival: cutsIn(arriving),
+  failure: cutsIn(failing, 1),
+  removal: cutsIn(leaving),
+};
 
 function tornFiles(host: ShellHost, former: Files, next: Files): string[] {
   return Object.keys({ ...former, ...next }).flatMap((name) => {

@@ -7,16 +7,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from "nod
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { hashOf } from "../../../service/builder/release/link-or-copy.ts";
+import type { Step } from "../../cuts/durable-steps.ts";
 import { startFakeHugo } from "../../service/builder/build/fake-hugo.ts";
-import {
-  type Bench,
-  bundledBuilder,
-  finish,
-  gitHost,
-  published,
-  start,
-  type Without,
-} from "../../service/builder/harness.ts";
+import { type Bench, bundledBuilder, finish, gitHost, published, start } from "../../service/builder/harness.ts";
 import { says, siteFiles } from "../../service/builder/hugo-site.ts";
 import { CutDisk, type Cuts, type Terms } from "./disk.ts";
 
@@ -26,28 +19,26 @@ const preload = new URL("../../service/builder/run/calls.cjs", import.meta.url).
 type Look = { readonly site: Bench; readonly head: string; readonly first: string };
 
 /** Revision 2 is pushed: a delivery is in the spool, and on the disk. */
-export const cutsInPush = (terms: Terms, ...without: Without[]): Promise<Cuts> =>
-  cutsInBuild(1, 2, faultsAfterPush, terms, without, (site) => {
-    site.repository.push(siteFiles(2));
-    site.deliver();
-  });
+export const cutsInPush = (terms: Terms, step?: Step): Promise<Cuts> =>
+  cutsInBuild(1, 2, faultsAfterPush, terms, step, (site) => site.push(siteFiles(2)));
 
 /** Revision 2 is published, and root requests the release of revision 1. */
-export const cutsInRollback = (terms: Terms, ...without: Without[]): Promise<Cuts> =>
-  cutsInBuild(2, 1, faultsAfterRollback, terms, without, (site) => site.rollback(releases(site)[0]!));
+export const cutsInRollback = (terms: Terms, step?: Step): Promise<Cuts> =>
+  cutsInBuild(2, 1, faultsAfterRollback, terms, step, (site) => site.rollback(releases(site)[0]!));
 
 async function cutsInBuild(
   from: number,
   to: number,
   faultsAfter: (look: Look) => string[],
   terms: Terms,
-  without: readonly Without[],
+  step: Step | undefined,
   request: (site: Bench) => void,
 ): Promise<Cuts> {
   // Its folder is not on the disk.
   await gitHost();
   using disk = new CutDisk(terms);
   const site = await published(from, { parent: disk.folder });
+  const without = step ? [[step.file.replace("service/builder/", ""), step.words, step.instead] as const] : [];
   const bundle = await bundledBuilder(site.folder, ...without);
   const calls = join(tmpdir(), `${basename(site.folder)}-calls`);
   request(site);
@@ -63,7 +54,7 @@ async function cutsInBuild(
     const faults = [...faultsAfter({ site, head, first }), ...faultsOfSite(site)];
     if (isLast && (current(site) === first) !== (to === 1)) faults.push("what was reported is not on the disk");
     // A whole build takes a second.
-    if (without.length === 0 && cut % 16 === 8) faults.push(...(await nextBuild(site, bundle, to)));
+    if (!step && cut % 16 === 8) faults.push(...(await nextBuild(site, bundle, to)));
     return faults;
   });
   site.remove();

@@ -1,17 +1,20 @@
 /** The power is cut after each answer of the receiver: a delivery that was answered 202 is in the spool, and whole. */
 import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
+import { type Step, withoutStep } from "../../cuts/durable-steps.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { example } from "../../fixtures.ts";
-import { bundled, type Rewrite } from "../../service/bundles.ts";
+import { bundled } from "../../service/bundles.ts";
 import { startReceiver } from "../../service/receiver-process.ts";
 import { CutDisk, type Cuts, type Terms } from "./disk.ts";
 
-export async function cutsAfterDeliveries(terms: Terms, rewrite?: Rewrite): Promise<Cuts> {
+export async function cutsAfterDeliveries(terms: Terms, step?: Step): Promise<Cuts> {
   using disk = new CutDisk(terms);
   const bundle = join(disk.folder, "receiver.cjs");
   const spool = join(disk.folder, "spool");
-  await bundled("receiver", bundle, rewrite);
+  await bundled("receiver", bundle, (file, text) =>
+    `service/${file}` === step?.file ? withoutStep(step, text) : text,
+  );
   const receiver = await startReceiver(bundle, example, (folder) => {
     for (const { name } of example.hooks) mkdirSync(join(spool, name), { recursive: true });
     rmSync(folder, { recursive: true });

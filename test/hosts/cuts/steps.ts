@@ -1,25 +1,14 @@
 /** The runs with power cuts: each kind of work with all steps, and then without one of them (test/cuts/durable-steps.ts). */
-import { type Step, steps, type Work, withoutStep } from "../../cuts/durable-steps.ts";
+import { type Step, steps, type Work } from "../../cuts/durable-steps.ts";
 import { random } from "../../fixtures.ts";
-import type { Without } from "../../service/builder/harness.ts";
-import { cutsInArrival, cutsInFailure, cutsInFirstArrival, cutsInRemoval } from "./apply.ts";
+import { cutsInApplies } from "./apply.ts";
 import { cutsInPush, cutsInRollback } from "./build.ts";
 import { cutsAfterDeliveries } from "./delivery.ts";
 import type { Cuts, Terms } from "./disk.ts";
 
-const builders = (step?: Step): Without[] =>
-  step ? [[step.file.replace("service/builder/", ""), step.words, step.instead]] : [];
-const scripts = (step?: Step) => step && ([step.words, step.instead] as const);
-
 const works: Readonly<Record<Work, (terms: Terms, step?: Step) => Promise<Cuts>>> = {
-  delivery: (terms, step) =>
-    cutsAfterDeliveries(terms, (file, text) => (`service/${file}` === step?.file ? withoutStep(step, text) : text)),
-  push: (terms, step) => cutsInPush(terms, ...builders(step)),
-  rollback: (terms, step) => cutsInRollback(terms, ...builders(step)),
-  "first arrival": (terms, step) => cutsInFirstArrival(terms, scripts(step)),
-  arrival: (terms, step) => cutsInArrival(terms, scripts(step)),
-  failure: (terms, step) => cutsInFailure(terms, scripts(step)),
-  removal: (terms, step) => cutsInRemoval(terms, scripts(step)),
+  ...{ delivery: cutsAfterDeliveries, push: cutsInPush, rollback: cutsInRollback },
+  ...cutsInApplies,
 };
 
 export type CutRun = { readonly name: string; readonly work: () => Promise<unknown> };
