@@ -19,7 +19,6 @@ import { type Answer, hostEntry, hostnameOf } from "../world.ts";
 const { world, host } = await deployedWorld("keyless");
 
 const leaf = (): ClientCertificate => world.api.zone.origin_pulls.hostname_certificates.at(-1)!;
-const generation = (value: number) => world.stack.configure({ "pushgate:edge": { plan: "pro", generation: value } });
 
 /** Delivers one push after another while `work` runs, and returns the answers. */
 const pushing = <T>(work: () => Promise<T>) => repeatWhile(work, () => world.deliver(), 50);
@@ -81,7 +80,7 @@ test("nginx rejects no delivery while the origin port changes, and then leaves t
 
 test("nginx rejects the git host until Cloudflare has changed, if nginx has only the new CA", async () => {
   await host.inside(`rm ${settledCa.path} ${settledCa.line} && systemctl reload ${units.nginx}`);
-  generation(3);
+  world.stack.configure({ "pushgate:edge": { plan: "pro", generation: 3 } });
   const { done: up, seen: answers } = await pushing(slowUp);
   expect(up.code, up.stdout).toBe(0);
   const statuses = new Set(rejected(answers).map(({ status, servedBy }) => `${status} ${servedBy}`));

@@ -24,8 +24,6 @@ export type GitServer = GitHost & {
     readonly deployKey: string;
     /** The server's line for known_hosts. */
     readonly knownHosts: string;
-    /** The commands that clients sent with the deploy key, one per line. */
-    readonly commands: () => string[];
   };
   /** Makes a host use this server's resolver and trust its certificate authority. */
   readonly introduce: (host: Host) => Promise<void>;
@@ -55,7 +53,6 @@ export async function startGitServer(from?: string): Promise<GitServer> {
 
 /** The forced command of a read-only deploy key: it runs git-upload-pack and rejects every other command. */
 const readOnly = (folder: string) => `#!/bin/sh
-echo "$SSH_ORIGINAL_COMMAND" >>${folder}/commands
 path=\${SSH_ORIGINAL_COMMAND#"git-upload-pack '/"}
 case $SSH_ORIGINAL_COMMAND in
   *..*) echo 'no such repository' >&2; exit 1 ;;
@@ -71,8 +68,6 @@ async function withSsh(https: GitHost, addresses: readonly string[], resolver: R
     await run("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f", at(`key-${name}`)]);
   writeFileSync(at("read-only"), readOnly(https.folder));
   chmodSync(at("read-only"), 0o755);
-  writeFileSync(at("commands"), "");
-  chmodSync(at("commands"), 0o666);
   chmodSync(https.folder, 0o755);
   // sshd needs this folder for processes before authentication; the lab's /run is empty.
   mkdirSync("/run/sshd", { recursive: true });
@@ -95,7 +90,6 @@ PidFile none
     url: (repository) => `ssh://git@${gitServerName}/${repository}.git`,
     deployKey: readFileSync(at("key-deploy"), "utf8"),
     knownHosts: `${gitServerName} ${readFileSync(at("key-host.pub"), "utf8").split(" ").slice(0, 2).join(" ")}`,
-    commands: () => readFileSync(at("commands"), "utf8").split("\n").filter(Boolean),
   };
   const named = `nameserver ${resolver.address}\n`;
   const introduceAgain = (root: string) => writeFileSync(join(root, "etc/resolv.conf"), named);

@@ -143,13 +143,13 @@ export async function buildBeforeEgress(rebuild: Rebuild, metadata: string): Pro
   return (await rebuild.visit("/", hook)).body.includes(internalSecret) ? "the metadata is published" : undefined;
 }
 
-const ended = ([layout, program]: (typeof greedy)[keyof typeof greedy]): Round => {
-  return async (rebuild) => {
+const ended =
+  ([layout, program]: (typeof greedy)[keyof typeof greedy]): Round =>
+  async (rebuild) => {
     await putProgram(rebuild, program);
     const { result } = await built(rebuild, layout);
     return result === "published" ? "the build was published" : undefined;
   };
-};
 
 const attacks: Readonly<Record<string, Round>> = {
   "a build forges its end": forgeEnd,

@@ -9,7 +9,7 @@ import { afterAll } from "vitest";
 import { copyOf, kept, type Original } from "../deployed.ts";
 import { startGitServer } from "../lab/git-server.ts";
 import type { CopyOptions } from "../lab/host.ts";
-import { type HookName, openDocs } from "./site.ts";
+import { openDocs } from "./site.ts";
 import { idle } from "./status.ts";
 import { buildRebuild, type Rebuild, rebuildAround, type Sites } from "./world.ts";
 
@@ -26,13 +26,9 @@ const original: Original<{ readonly git: string; readonly sites: Sites }> = {
   },
 };
 
-/**
- * A copy of the host with published sites, a world and a git host around it. An `up` brings `changes` to the sites. All ends
- * after the tests of the calling file.
- */
+/** A copy of the host with published sites, a world and a git host around it. All ends after the tests of the calling file. */
 export async function deployedRebuild(
   alias: string,
-  changes: Partial<Record<HookName, Readonly<Record<string, unknown>>>> = {},
   copied: Pick<CopyOptions, "diskMegabytes"> = {},
 ): Promise<Rebuild> {
   const { git: folder, sites } = (await kept(original)).more;
@@ -43,7 +39,5 @@ export async function deployedRebuild(
     await rebuild.close();
     await rebuild.host.kill();
   });
-  for (const [hook, change] of Object.entries(changes)) rebuild.configure(hook as HookName, change);
-  if (Object.keys(changes).length > 0) await rebuild.up();
   return rebuild;
 }

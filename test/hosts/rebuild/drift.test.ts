@@ -13,10 +13,12 @@ import { idle, published, statusOf } from "./status.ts";
 
 const hostname = `www.${zoneName}`;
 const { webRoot, site: folder } = placesOf("site");
-const rebuild = await deployedRebuild("drifter", { site: { hostname } });
+const rebuild = await deployedRebuild("drifter");
 const { host, world } = rebuild;
 
 beforeAll(async () => {
+  rebuild.configure("site", { hostname });
+  await rebuild.up();
   await idle(host);
   await idle(host, "docs");
 });

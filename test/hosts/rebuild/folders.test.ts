@@ -127,21 +127,21 @@ describe("a build", () => {
   });
 });
 
-const shell = async (stdin: string) => (await host.inside("LC_ALL=C sh -s", { stdin })).stdout.trim();
-const settingsWith = (site: object) => {
-  const own = { webRoot: "/srv/www/site", content, ...site };
-  const repository = rebuild.git.url("example/site");
-  return settingsOf(host, [{ name: "site", gitHost: "github-enterprise", repository, branch: "main", site: own }]);
-};
-
 test("preview names each folder that is not fit, as root, Hugo and nginx find it", async () => {
-  const { script, facts } = folderQuestion(
-    settingsWith({
-      ...{ webRoot: "/home/guest/www", hostname: "www.example.org" },
-      folders: { one: "/srv/one", two: "/srv/two", three: "/srv/three", four: "/srv/four" },
-    }),
-  );
-  const judged = () => Promise.all(facts.map(({ read }) => shell(`${script}\n${read}`)));
+  const site = {
+    ...{ webRoot: "/home/guest/www", content, hostname: "www.example.org" },
+    folders: { one: "/srv/one", two: "/srv/two", three: "/srv/three", four: "/srv/four" },
+  };
+  const repository = rebuild.git.url("example/site");
+  const hook = { name: "site", gitHost: "github-enterprise", repository, branch: "main", site };
+  const { script, facts } = folderQuestion(settingsOf(host, [hook]));
+  const judged = () =>
+    Promise.all(
+      facts.map(async ({ read }) => {
+        const { stdout } = await host.inside("LC_ALL=C sh -s", { stdin: `${script}\n${read}` });
+        return stdout.trim();
+      }),
+    );
   await host.inside("mkdir -p /srv/two /srv/four && chmod 0700 /srv/four && ln -s two /srv/three");
   await asGuest(exchanged);
   expect(await judged()).toEqual([

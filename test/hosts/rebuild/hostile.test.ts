@@ -18,7 +18,7 @@ import { idle, published, runOf, statusOf, timersEnd } from "./status.ts";
 import { withDropIn } from "./world.ts";
 
 // Hugo fills a small disk in seconds.
-const rebuild = await deployedRebuild("hostile", {}, { diskMegabytes: 256 });
+const rebuild = await deployedRebuild("hostile", { diskMegabytes: 256 });
 const { host } = rebuild;
 const internal = await startInternal();
 

@@ -36,8 +36,7 @@ const [kills = 0, runs, seed = 0, minutes = 0, steps = 0] = (
   ["kills", "runs", "seed", "minutes", "steps"] as const
 ).map((name) => {
   const given = Number(values[name]);
-  if (!(given >= 0) || (name !== "minutes" && !Number.isInteger(given)))
-    misused("soak", `--${name} is ${values[name]}. Use a ${name === "minutes" ? "" : "whole "}number.`);
+  if (!(given >= 0)) misused("soak", `--${name} is ${values[name]}. Use a number.`);
   return given;
 });
 const release = await ready("soak", values.release);

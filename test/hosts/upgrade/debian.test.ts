@@ -12,7 +12,7 @@ import { front } from "../rebuild/site.ts";
 import { idle, published, statusOf } from "../rebuild/status.ts";
 import { repeatWhile } from "../repeat-while.ts";
 
-const rebuild = await deployedRebuild("older", {}, { diskMegabytes: 3000 });
+const rebuild = await deployedRebuild("older", { diskMegabytes: 3000 });
 const { host, world } = rebuild;
 
 test("no delivery is rejected while apt upgrades the host, and what waits is built after the reboot", async () => {
