@@ -25,9 +25,8 @@ const previews = { hostname: `preview.${zoneName}`, branches: ["feature/*", "sta
 test("up moves a site into a folder of its repository, without the units of a content folder, and it is published without a push, with its history", async () => {
   const inFolder = (files: Files) =>
     Object.fromEntries(Object.entries(files).map(([path, file]) => [`web/${path}`, file]));
-  const theme = rebuild.git.repository("example/plain").push({ "layouts/partials/theme.html": "theme-of-a-submodule" });
   const history = "{{ range .Site.RegularPages }}{{ with .GitInfo }}{{ .Hash }}{{ end }} {{ .CodeOwners }}{{ end }}";
-  const { "themes/plain/layouts/partials/theme.html": _, ...files } = siteFiles(`in-folder ${history}`);
+  const files = siteFiles(`in-folder ${history}`);
   const commit = rebuild.repositories.site.push({
     ...Object.fromEntries(Object.keys(siteFiles()).map((path) => [path, null])),
     ...inFolder({
@@ -37,8 +36,6 @@ test("up moves a site into a folder of its repository, without the units of a co
       "texts/_index.md": page("Home"),
       "texts/posts/first.md": page("First"),
     }),
-    "web/themes/plain": { submodule: theme },
-    ".gitmodules": '[submodule "plain"]\n\tpath = web/themes/plain\n\turl = ../plain.git\n',
   });
   rebuild.configure("site", { content: undefined, folder: "web", schedule: "Mon *-01-01 05:00" });
   const to = (name: string) => ({ name, url: `https://git.example.net/hooks/${name}`, format: "standard" });
@@ -69,8 +66,7 @@ test("up moves a site into a folder of its repository, without the units of a co
   await published(host, commit, { timeout: 60_000 });
   expect(await host.read(`cat ${pages}`)).toContain("texts/posts/first.md,");
   const { body } = await rebuild.visit();
-  for (const words of [`layout-in-folder ${commit} [@owner]`, "theme-of-a-submodule", "/posts/first/"])
-    expect(body).toContain(words);
+  for (const words of [`layout-in-folder ${commit} [@owner]`, "/posts/first/"]) expect(body).toContain(words);
 });
 
 test("the timer starts a scheduled build, which makes no release while nothing changes", async () => {
