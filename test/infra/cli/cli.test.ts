@@ -1,7 +1,7 @@
 /** `npx pushgate` with fake hosts that run the real shell. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { beforeEach, describe, expect, test } from "vitest";
 import { version } from "../../../infra/apply/version.ts";
 import { duration, size } from "../../../infra/cli/format.ts";
 import { requestScript } from "../../../infra/cli/site/build.ts";
@@ -11,7 +11,6 @@ import { chosen } from "../../../infra/cli/site/rollback.ts";
 import { ends, Hosts, hookOf, hostOf, releases, stackOf, status } from "./hosts.ts";
 
 const hosts = new Hosts();
-afterAll(() => hosts.remove());
 
 const web1 = hostOf("web1");
 const web2 = { ...hostOf("web2"), ssh: "admin@web2", sudo: true };
@@ -22,7 +21,7 @@ beforeEach(() => {
   hosts.add("web1");
   hosts.add("web2");
 });
-const restarted = (host: string) => existsSync(hosts.at(host, "restarted"));
+const restarted = (host: string) => existsSync(hosts.at(`${host}/restarted`));
 
 describe("status", () => {
   test("status prints the published release and the last result of each host, and that there are no faults", async () => {
@@ -30,12 +29,12 @@ describe("status", () => {
     const warned = { deployed: { ...deployed!, warnings: ["R", "both"] }, last: { ...last, warnings: ["both", "L"] } };
     hosts.add("web1", { statusJson: status(warned) });
     hosts.add("web2", { units: { "pushgate-build@site.service": "loaded inactive dead success static" } });
-    hosts.write("web2", "var/spool/pushgate/site/1.json", "{}");
+    hosts.write("web2/var/spool/pushgate/site/1.json", "{}");
     const [hook, reason] = ["site", "ignored: event System Hook is not a push.\u001b"];
     hosts.log("web2", undefined, { hook, status: 200, reason }, Date.now() - 120_000);
-    hosts.write("web2", "var/lib/pushgate-sites/site/work/taken", "delivery 2\n");
-    hosts.write("web1", "var/lib/pushgate/stamps/egress", "absent-0.9.0-0123456789ab\n");
-    hosts.write("web1", "var/lib/pushgate/stamps/forged", "9.9.9 \u001b[31m\n");
+    hosts.write("web2/var/lib/pushgate-sites/site/work/taken", "delivery 2\n");
+    hosts.write("web1/var/lib/pushgate/stamps/egress", "absent-0.9.0-0123456789ab\n");
+    hosts.write("web1/var/lib/pushgate/stamps/forged", "9.9.9 \u001b[31m\n");
     const { code, stdout, stderr } = await hosts.run("status");
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toMatch(new RegExp(`^pushgate ${version}\n\nweb1 `));
@@ -53,10 +52,10 @@ describe("status", () => {
     expect(second).toMatch(/delivery +200, 2 min ago \(20.*Z\): ignored: event System Hook is not a push\.\?\n/);
     expect(second).toMatch(/pending +1 delivery, 1 taken and not published yet/);
     expect(stdout).toMatch(/No faults\.\n$/);
-    expect(readFileSync(hosts.at("web2", "ssh.log"), "utf8")).toBe(
+    expect(hosts.read("web2/ssh.log")).toBe(
       'exec env LC_ALL=C sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 30 sh -s\n',
     );
-    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).not.toContain("show-secrets");
+    expect(hosts.read("pulumi.log")).not.toContain("show-secrets");
   });
 
   test("status --json prints the same for a program, with the faults as a list and in the exit status", async () => {
@@ -64,7 +63,7 @@ describe("status", () => {
     const last = { ...status().last, result: "failed", reason: "hugo: error calling partial" };
     const units = { "pushgate-build@site.path": "loaded failed failed trigger-limit-hit enabled" };
     hosts.add("web1", { statusJson: status({ failing, last }), units });
-    hosts.write("web2", "run/pushgate-guard/verdict", "closed: the kernel does not enforce it");
+    hosts.write("web2/run/pushgate-guard/verdict", "closed: the kernel does not enforce it");
     const { code, stdout } = await hosts.run("status", "--json", "--stack", "prod");
     const { hosts: reports, faults, ...more } = JSON.parse(stdout);
     expect([more, reports[0].versions]).toEqual([{ version }, ["0.10.0"]]);
@@ -76,7 +75,7 @@ describe("status", () => {
     ]);
     const pending = { deliveries: 0, requests: 0, taken: 0 };
     expect(reports[0].hooks[0]).toMatchObject({ name: "site", status: { failing }, pending });
-    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(/config --json --stack prod\n$/);
+    expect(hosts.read("pulumi.log")).toMatch(/config --json --stack prod\n$/);
   });
 
   test("status names an unreachable host with what to do, and prints the others", async () => {
@@ -85,7 +84,7 @@ describe("status", () => {
       [hookOf({ name: "docs" }), built],
     );
     hosts.add("web2", { statusJson: null });
-    hosts.write("web2", "var/spool/pushgate/docs/1.json", "{}");
+    hosts.write("web2/var/spool/pushgate/docs/1.json", "{}");
     const { code, stdout } = await hosts.run("status");
     expect(code).toBe(1);
     expect(stdout).toMatch(/web1: its name does not resolve; .* Check with: ssh root@gone/);
@@ -122,10 +121,10 @@ describe("rollback", () => {
     const lines = ["web1: rolled back: it is published", "web2: rolled back: it is published"];
     expect(stdout.trim().split("\n").sort()).toEqual(lines);
     for (const host of ["web1", "web2"]) {
-      const text = readFileSync(hosts.at(host, "var/lib/pushgate-sites/site/status.json"), "utf8");
+      const text = hosts.read(`${host}/var/lib/pushgate-sites/site/status.json`);
       expect(JSON.parse(text).last.trigger).toEqual([`rollback-${before}`]);
-      expect(readFileSync(hosts.at(host, "restarted"), "utf8")).toBe("pushgate-build@site.service\n");
-      expect(readdirSync(hosts.at(host, "var/spool/pushgate-root"))).toEqual(["site"]);
+      expect(hosts.read(`${host}/restarted`)).toBe("pushgate-build@site.service\n");
+      expect(readdirSync(hosts.at(`${host}/var/spool/pushgate-root`))).toEqual(["site"]);
     }
   });
 
@@ -138,7 +137,7 @@ describe("rollback", () => {
 
   test("rollback prints the hosts that did it although another one did not", async () => {
     for (const host of ["web1", "web2"]) hosts.add(host, good);
-    rmSync(hosts.at("web2", "var/spool/pushgate-root/site"), { recursive: true });
+    rmSync(hosts.at("web2/var/spool/pushgate-root/site"), { recursive: true });
     const { code, stdout, stderr } = await hosts.run("rollback", "site", "--yes");
     expect([code, stdout]).toEqual([1, "web1: rolled back: it is published\n"]);
     expect(stderr).toMatch(/^pushgate: web2: site has no builder on this host\./);

@@ -1,20 +1,19 @@
 /**
  * Fake hosts for infra/cli: an `ssh` that runs scripts with the real shell in a folder that serves as that host's root,
- * a `systemctl` that reads its units from a file, and a `pulumi` that prints the stack's configuration. `statusJson` is
- * the builder's status.json, and `builder` the shell that a restart of its unit runs. What a host reports of its layers to
- * `trace` is in the files of its folder `state`, as no layer is installed.
+ * a `systemctl` that reads its units from a file, a `journalctl` that prints the file `journal`, and a `pulumi` that prints
+ * the stack's configuration. `statusJson` is the builder's status.json, and `builder` the shell that a restart of its unit
+ * runs. What a host reports of its layers to `trace` is in the files of its folder `state`, as no layer is installed.
  */
-import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { appendFileSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import * as v from "valibot";
-import { expect, vi } from "vitest";
+import { afterAll, expect, vi } from "vitest";
 import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { plainMode, sha256 } from "../../../infra/apply/manifest.ts";
 import type { Status } from "../../../infra/cli/site/host-report.ts";
 import type { Declared } from "../../../infra/cli/stack.ts";
 import { shape } from "../../../infra/config/schema.ts";
+import { Repository } from "../../fakes/git-repository.ts";
+import { Root } from "../host/namespace.ts";
 
 export type Ran = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
@@ -38,17 +37,6 @@ export function stackOf(hosts: readonly object[], hooks: readonly object[]): Dec
   const { hosts: hostList, hooks: hookList, limits } = shape.entries;
   return v.parse(v.object({ hosts: hostList, hooks: hookList, limits }), { hosts, hooks, limits: undefined });
 }
-
-const moved = [
-  "/var/lib/pushgate-sites",
-  "/var/lib/pushgate/stamps",
-  "/var/spool/pushgate",
-  "/run/pushgate-guard",
-  "/run/pushgate-notify",
-  "/etc/pushgate/reporter",
-  "/var/log/pushgate-nginx",
-  "/usr/local/lib/pushgate",
-];
 
 const commits = ["a", "b", "c"].map((letter) => letter.repeat(40));
 const release = (n: number) => ({
@@ -74,7 +62,7 @@ export const status = (changed: Partial<Status> = {}): Status => ({
 });
 
 const running = "loaded active running success enabled";
-const everyUnit = (hook: string): Record<string, string> => ({
+const everyUnit = {
   "pushgate-nginx.socket": running,
   "pushgate-nginx.service": running,
   "pushgate-receiver.service": "loaded inactive dead success static",
@@ -82,21 +70,21 @@ const everyUnit = (hook: string): Record<string, string> => ({
   "pushgate-guard.timer": "loaded active waiting success enabled",
   "pushgate-egress.service": "loaded active exited success enabled",
   "pushgate-receiver-github.socket": "loaded active listening success enabled",
-  [`pushgate-site@${hook}.target`]: "loaded active active success enabled",
-  [`pushgate-build@${hook}.path`]: "loaded active waiting success static",
-  [`pushgate-reconcile@${hook}.timer`]: "loaded active waiting success static",
-  [`pushgate-generator-${hook}.socket`]: "loaded active listening success static",
-  [`pushgate-build@${hook}.service`]: "loaded active running success static",
-});
+  "pushgate-site@site.target": "loaded active active success enabled",
+  "pushgate-build@site.path": "loaded active waiting success static",
+  "pushgate-reconcile@site.timer": "loaded active waiting success static",
+  "pushgate-generator-site.socket": "loaded active listening success static",
+  "pushgate-build@site.service": "loaded active running success static",
+};
 
-const ssh = (folder: string) => `#!/bin/sh
+const ssh = (folder: string) => `
 for argument; do target=$command command=$argument; done
 host=\${target#*@}
 [ -d "${folder}/$host" ] || { echo "ssh: Could not resolve hostname $host: Name or service not known" >&2; exit 255; }
 echo "$command" >>"${folder}/$host/ssh.log"
 exec 3>&1
 export STATE="${folder}/$host/state"
-moved() { sed ${moved.map((path) => `-e "s|${path}|${folder}/$host${path}|g"`).join(" ")} "$@"; }
+moved() { sed -e "s#/\\(etc\\|run\\|usr/local/lib\\|var/[a-z]*\\)/pushgate#${folder}/$host&#g" "$@"; }
 command=$(printf '%s' "$command" | moved)
 script=$(moved \\
   -e "s|^probe '.*|:|" -e 's#^  echo "state $1 .*#  cat >/dev/null; [ ! -e "$STATE/$1" ] || echo "state $1 $(base64 -w0 <"$STATE/$1")"#')
@@ -105,7 +93,7 @@ printf 'Welcome of a login shell\\npushgate: '
 printf '%s' "$script" | sh -c "$command"
 `;
 
-const systemctl = (root: string) => `#!/bin/sh
+const systemctl = (root: string) => `
 case $1 in
   show)
     shift 3
@@ -140,60 +128,58 @@ export function probeOf(layers: readonly HostLayer[], changed: Readonly<Record<s
   return JSON.stringify({ pushgate: 1, rows });
 }
 
-export class Hosts {
-  readonly folder = mkdtempSync(join(tmpdir(), "pushgate-cli-"));
-  private readonly bin = join(this.folder, "bin");
-
+/** Its paths begin with the name of a host, or are what the commands use: `bin`, and what `pulumi` reads and writes. */
+export class Hosts extends Root {
   constructor() {
-    mkdirSync(this.bin);
-    this.program(join(this.bin, "ssh"), ssh(this.folder));
+    super();
+    afterAll(() => this.remove());
+    this.program("bin/ssh", ssh(this.folder));
+    this.program("bin/sudo", '[ "$1" = -n ] && shift && exec "$@"');
     this.git();
-    this.program(join(this.bin, "sudo"), '#!/bin/sh\n[ "$1" = -n ] && shift && exec "$@"\n');
+  }
+
+  program(path: string, script: string): void {
+    this.write(path, `#!/bin/sh\n${script}\n`, 0o755);
+  }
+
+  read(path: string): string {
+    return readFileSync(this.at(path), "utf8");
   }
 
   /** git reads the repository of hookOf() from here: a commit of these files on the branch. Without files it reaches none. */
   git(files?: Readonly<Record<string, string>>, branch = "main"): void {
-    const folder = join(this.folder, "example/site.git");
+    const folder = this.at("example/site.git");
     rmSync(folder, { recursive: true, force: true });
     const real = `GIT_ALLOW_PROTOCOL=file exec env PATH="\${PATH#*:}" git -c url.file://${this.folder}/.insteadOf=https://github.com/ "$@"`;
-    this.program(
-      join(this.bin, "git"),
-      `#!/bin/sh\n${files ? real : 'echo "fatal: Could not resolve host: github.com" >&2; exit 128'}\n`,
-    );
+    this.program("bin/git", files ? real : 'echo "fatal: Could not resolve host: github.com" >&2; exit 128');
     if (files === undefined) return;
-    const git = (...args: string[]) => execFileSync("git", ["-C", folder, ...args]);
-    execFileSync("git", ["init", "--quiet", `--initial-branch=${branch}`, folder]);
-    for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text);
-    git("config", "uploadpack.allowFilter", "true");
-    git("add", ".");
-    git("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=site");
-  }
-
-  program(path: string, text: string): void {
-    writeFileSync(path, text, { mode: 0o755 });
+    const repository = new Repository(folder);
+    repository.push(files, { branch });
+    repository.git("symbolic-ref", "HEAD", `refs/heads/${branch}`);
   }
 
   /**
-   * Sets the configuration that `pulumi config --json` prints; `others` are further keys with plain values. Other calls of
-   * pulumi are in pulumi.log with their input.
+   * Sets the configuration that `pulumi config --json` prints; `others` are further keys with plain values. calls.log has
+   * the other calls of pulumi that change something, with their input, and pulumi.log has all.
    */
   configure(
-    hosts: readonly object[],
+    hosts: readonly (string | object)[],
     hooks: readonly object[],
     secrets: object = {},
     others: Readonly<Record<string, string>> = {},
   ): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
     const plain = Object.fromEntries(Object.entries(others).map(([key, value]) => [key, { value, secret: false }]));
-    const lists = { "pushgate:hosts": of(hosts), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
+    const all = hosts.map((host) => (typeof host === "string" ? hostOf(host) : host));
+    const lists = { "pushgate:hosts": of(all), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
     const config = { ...lists, ...plain };
     this.previewed();
-    writeFileSync(join(this.folder, "config.json"), JSON.stringify(config));
-    const decrypted = { ...config, "pushgate:secrets": of(secrets) };
-    writeFileSync(join(this.folder, "secrets.json"), JSON.stringify(decrypted));
+    for (const log of ["calls.log", "pulumi.log"]) this.write(log, "");
+    this.write("config.json", JSON.stringify(config));
+    this.write("secrets.json", JSON.stringify({ ...config, "pushgate:secrets": of(secrets) }));
     this.program(
-      join(this.bin, "pulumi"),
-      `#!/bin/sh
+      "bin/pulumi",
+      `
 case "$*" in *--json*) echo "[a module] of NODE_OPTIONS prints {" ;; esac
 case "$*" in
   *--show-secrets*) cat ${this.folder}/secrets.json ;;
@@ -203,60 +189,54 @@ case "$*" in
   "whoami --json") echo '{"user":"me","url":"file:///backed-up"}' ;;
   *) echo "$* <$(cat)>" >>${this.folder}/calls.log ;;
 esac
-echo "$*" >>${this.folder}/pulumi.log
-`,
+echo "$*" >>${this.folder}/pulumi.log`,
     );
   }
 
   /** What the engine's log of a preview has. */
   previewed(...events: readonly object[]): void {
-    writeFileSync(join(this.folder, "events"), events.map((event) => `${JSON.stringify(event)}\n`).join(""));
-  }
-
-  /** The place of a host's path in the test's folder. */
-  at(host: string, path: string): string {
-    return join(this.folder, host, path);
-  }
-
-  write(host: string, path: string, text: string | Buffer): void {
-    const file = this.at(host, path);
-    mkdirSync(join(file, ".."), { recursive: true });
-    writeFileSync(file, text);
+    this.write("events", events.map((event) => `${JSON.stringify(event)}\n`).join(""));
   }
 
   /** The number of connections to a host since `add`. */
   connections(host: string): number {
-    return readFileSync(this.at(host, "ssh.log"), "utf8").trim().split("\n").length;
+    return this.read(`${host}/ssh.log`).trim().split("\n").length;
   }
 
   /** A host with one site. `builder`: shell, with $root, $request and $status; `units`: those in another state. */
   add(host: string, more: { builder?: string; units?: Record<string, string>; statusJson?: Status | null } = {}): void {
     const { builder = "", units = {}, statusJson = status() } = more;
-    const root = join(this.folder, host);
+    const root = this.at(host);
     rmSync(root, { recursive: true, force: true });
-    for (const folder of ["bin", ...["", "-publish", "-root"].map((end) => `var/spool/pushgate${end}/site`)])
-      mkdirSync(join(root, folder), { recursive: true });
-    this.program(join(root, "bin/systemctl"), systemctl(root));
+    for (const end of ["", "-publish", "-root"])
+      mkdirSync(`${root}/var/spool/pushgate${end}/site`, { recursive: true });
+    this.program(`${host}/bin/systemctl`, systemctl(root));
+    this.program(`${host}/bin/journalctl`, `cat ${root}/journal`);
     const requests = `${root}/var/spool/pushgate-root/site`;
     const head = `root=${root} status=${root}/var/lib/pushgate-sites/site/status.json request=$(ls ${requests})`;
-    this.program(join(root, "bin/builder"), `#!/bin/sh\n${head}\n${builder}\n`);
-    const lines = Object.entries({ ...everyUnit("site"), ...units }).map(([name, states]) => `${name} ${states}\n`);
-    this.write(host, "units", lines.join(""));
-    this.write(host, "run/pushgate-guard/verdict", "proven\n");
-    this.write(host, "var/lib/pushgate/stamps/guard", "0.10.0-0123456789ab\nfile x\n");
-    if (statusJson !== null) this.write(host, "var/lib/pushgate-sites/site/status.json", JSON.stringify(statusJson));
+    this.program(`${host}/bin/builder`, `${head}\n${builder}`);
+    const lines = Object.entries({ ...everyUnit, ...units }).map(([name, states]) => `${name} ${states}\n`);
+    this.write(`${host}/units`, lines.join(""));
+    this.write(`${host}/run/pushgate-guard/verdict`, "proven\n");
+    this.write(`${host}/var/lib/pushgate/stamps/guard`, "0.10.0-0123456789ab\nfile x\n");
+    for (const log of ["journal", "var/log/pushgate-nginx/hooks.log"]) this.write(`${host}/${log}`, "");
+    if (statusJson !== null) this.write(`${host}/var/lib/pushgate-sites/site/status.json`, JSON.stringify(statusJson));
+  }
+
+  /** What `init` finds on a host: its addresses, and the id of its login, which may not use sudo. */
+  finds(host: string, addresses: readonly string[], uid = 0): void {
+    this.program(`${host}/bin/ip`, addresses.map((one) => `echo "2: eth0 inet ${one}/24 scope global"`).join("\n"));
+    this.program(`${host}/bin/id`, `echo ${uid}`);
+    this.program(`${host}/bin/sudo`, "exit 1");
   }
 
   /** Appends a delivery's lines to the two logs of a host. `at`: of the journal's. */
   log(host: string, nginx?: object, receiver?: object, at = Date.now()): void {
     const fields = { __REALTIME_TIMESTAMP: String(at * 1000), _SYSTEMD_UNIT: "pushgate-receiver.service" };
-    mkdirSync(this.at(host, "var/log/pushgate-nginx"), { recursive: true });
-    for (const [path, line] of [
-      ["var/log/pushgate-nginx/hooks.log", nginx],
-      ["journal", receiver && { ...fields, MESSAGE: JSON.stringify(receiver) }],
-    ] as const)
-      appendFileSync(this.at(host, path), line === undefined ? "" : `${JSON.stringify(line)}\n`);
-    this.program(this.at(host, "bin/journalctl"), `#!/bin/sh\ncat ${this.at(host, "journal")}\n`);
+    const append = (log: string, line: object) =>
+      appendFileSync(this.at(`${host}/${log}`), `${JSON.stringify(line)}\n`);
+    if (nginx) append("var/log/pushgate-nginx/hooks.log", nginx);
+    if (receiver) append("journal", { ...fields, MESSAGE: JSON.stringify(receiver) });
   }
 
   /** Runs `pushgate` with these words. */
@@ -268,33 +248,24 @@ echo "$*" >>${this.folder}/pulumi.log
   async runIn(cwd: string, more: Readonly<Record<string, string>>, ...words: string[]): Promise<Ran> {
     const [env, folder] = [process.env, process.cwd()];
     const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, ...inherited } = env;
-    const text = { stdout: "", stderr: "" };
-    const spies = (["stdout", "stderr"] as const).flatMap((name) => {
-      const add = (part: unknown): true => {
-        text[name] += part;
-        return true;
-      };
-      const print = (line = ""): void => void add(`${line}\n`);
-      const method = name === "stdout" ? "log" : "error";
-      return [
-        vi.spyOn(process[name], "write").mockImplementation(add),
-        vi.spyOn(console, method).mockImplementation(print),
-      ];
-    });
+    const printed: Record<"stdout" | "stderr", unknown[]> = { stdout: [], stderr: [] };
+    const spies = (["stdout", "stderr"] as const).flatMap((name) => [
+      vi.spyOn(process[name], "write").mockImplementation((part) => printed[name].push(part) > 0),
+      vi.spyOn(console, name === "stdout" ? "log" : "error").mockImplementation((line = "") => {
+        printed[name].push(`${line}\n`);
+      }),
+    ]);
     try {
-      process.env = { ...inherited, PATH: `${this.bin}:${env.PATH}`, ...more };
+      process.env = { ...inherited, PATH: `${this.at("bin")}:${env.PATH}`, ...more };
       process.chdir(cwd);
       const { pushgate } = await import("../../../infra/cli/main.ts");
-      return { code: await pushgate(words), ...text };
+      const code = await pushgate(words);
+      return { code, stdout: printed.stdout.join(""), stderr: printed.stderr.join("") };
     } finally {
       process.chdir(folder);
       process.env = env;
       process.exitCode = undefined;
       for (const spy of spies) spy.mockRestore();
     }
-  }
-
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
   }
 }

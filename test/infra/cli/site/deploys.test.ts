@@ -1,8 +1,8 @@
 /** `npx pushgate deploys`: files as the builder writes them, also hostile ones, on fake hosts. */
-import { mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import timers from "node:timers/promises";
-import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type Step, stepsOn, withSteps } from "../../../../infra/cli/site/progress.ts";
 import { UserError } from "../../../../infra/user-error.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
@@ -12,7 +12,6 @@ import { results } from "../../../../service/metrics/builds.ts";
 import { ends, Hosts, hookOf, hostOf, status } from "../hosts.ts";
 
 const hosts = new Hosts();
-afterAll(() => hosts.remove());
 
 const runs = "var/lib/pushgate-sites/site/work/runs";
 const commit = "0123456789".repeat(4);
@@ -35,7 +34,7 @@ const failed = {
 
 function write(number: number, run: object, output = "", host = "web1"): void {
   const text = `${JSON.stringify({ number, hook: "site", ...run })}\n${JSON.stringify(output)}\n`;
-  hosts.write(host, `${runs}/${String(number).padStart(9, "0")}.json`, text);
+  hosts.write(`${host}/${runs}/${String(number).padStart(9, "0")}.json`, text);
 }
 
 /** Until the end of the test. */
@@ -49,7 +48,7 @@ const building = (sub: string) => ({ "pushgate-build@site.service": `loaded ${su
 
 beforeEach(() => {
   for (const name of ["web1", "web2"]) hosts.add(name);
-  hosts.configure([hostOf("web1"), hostOf("web2")], [hookOf({ site: { webRoot: "/var/www/site" } })]);
+  hosts.configure(["web1", "web2"], [hookOf({ site: { webRoot: "/var/www/site" } })]);
   write(11, failed, "ERROR \x1b[31mhome.html\ufffd\nsecond line\n");
   write(12, published, "Start building sites …\n");
   write(3, published, "", "web2");
@@ -101,9 +100,9 @@ test("deploys show prints what Hugo printed as text, and fails for a run that is
 });
 
 test("of 60 runs of every result that the builder writes, the last 50 are found by each kind of id", async () => {
-  rmSync(hosts.at("web1", runs), { recursive: true });
+  rmSync(hosts.at(`web1/${runs}`), { recursive: true });
   const folders = { spool: "", requests: "", rootRequests: "" };
-  const places = placesOf({ site: hosts.at("web1", "var/lib/pushgate-sites/site"), ...folders });
+  const places = placesOf({ site: hosts.at("web1/var/lib/pushgate-sites/site"), ...folders });
   mkdirSync(places.runs, { recursive: true });
   const idsOf = (n: number) => {
     const commit = n.toString(16).padStart(2, "0").repeat(20);
@@ -140,11 +139,11 @@ test("a build without its end runs while the builder does, and was interrupted o
 test("a host that does not answer fails the command after the others are printed, and so does a file of others", async () => {
   hosts.configure([hostOf("web1"), hostOf("gone")], [hookOf({ site: { webRoot: "/var/www/site" } })]);
   expect(await hosts.run("deploys", "--last", "1")).toMatchObject(ends(1, "12  published", "gone"));
-  hosts.write("web1", "secret", "root:$6$hash:1:0\n");
-  symlinkSync(hosts.at("web1", "secret"), hosts.at("web1", `${runs}/000000014.json`));
-  mkdirSync(hosts.at("web1", `${runs}/000000015.json`));
+  hosts.write("web1/secret", "root:$6$hash:1:0\n");
+  symlinkSync(hosts.at("web1/secret"), hosts.at(`web1/${runs}/000000014.json`));
+  mkdirSync(hosts.at(`web1/${runs}/000000015.json`));
   expect((await hosts.run("deploys", "show", "12", "--host", "web1")).code).toBe(0);
-  hosts.write("web1", `${runs}/000000016.json`, "root:$6$hash:1:0\n");
+  hosts.write(`web1/${runs}/000000016.json`, "root:$6$hash:1:0\n");
   const hostile = await hosts.run("deploys", "--host", "web1");
   expect(hostile).toMatchObject(ends(1, "", "work/runs is not the builder's. Remove it."));
   expect(hostile.stdout + hostile.stderr).not.toContain("$6$");
@@ -191,14 +190,14 @@ test("for 20 sites with 50 runs each, deploys connects once to a host, which sta
     for (const name of names)
       for (let number = 1; number <= 50; number++) {
         const path = `var/lib/pushgate-sites/${name}/work/runs/${String(number).padStart(9, "0")}.json`;
-        hosts.write(host, path, `${JSON.stringify({ number, hook: name, ...published })}\n"${"x".repeat(20_000)}"\n`);
+        hosts.write(
+          `${host}/${path}`,
+          `${JSON.stringify({ number, hook: name, ...published })}\n"${"x".repeat(20_000)}"\n`,
+        );
       }
     for (const program of ["find", "sort", "xargs", "sed", "tr", "cat", "ls", "head", "base64", "systemctl"]) {
       const run = program === "systemctl" ? ":" : `exec /usr/bin/${program} "$@"`;
-      hosts.program(
-        hosts.at(host, `bin/${program}`),
-        `#!/bin/sh\necho ${program} >>${hosts.at(host, "started")}\n${run}\n`,
-      );
+      hosts.program(`${host}/bin/${program}`, `echo ${program} >>${hosts.at(`${host}/started`)}\n${run}`);
     }
   }
   const { code, stdout } = await hosts.run("deploys", "--json");
@@ -206,7 +205,7 @@ test("for 20 sites with 50 runs each, deploys connects once to a host, which sta
   const newest = names.flatMap(() => [50, 49, 48, 47, 46]);
   expect([code, found.map(({ number }) => number)]).toEqual([0, [...newest, ...newest]]);
   for (const host of ["web1", "web2"]) {
-    const started = readFileSync(hosts.at(host, "started"), "utf8").trim().split("\n");
+    const started = hosts.read(`${host}/started`).trim().split("\n");
     const counts = [...Map.groupBy(started, String)].map(([name, { length }]) => [name, length]);
     expect([Object.fromEntries(counts), hosts.connections(host)]).toEqual([{ systemctl: 1, head: 40, base64: 21 }, 1]);
   }
@@ -222,8 +221,8 @@ test("a build's steps are printed while it runs, as text, and whether or not the
   const of = [step, { ...step, hook: "other" }, printed, { hook: "site" }, { hook: "site", ...published }];
   const lines = of.map(entry);
   const journal = ["pushgate: begin", ...lines.map((line) => `j ${JSON.stringify(line)}`), "j broken"].join("\n");
-  hosts.write("web1", "journal", `${journal}\n`);
-  hosts.program(`${hosts.folder}/bin/ssh`, `#!/bin/sh\ncat ${hosts.at("web1", "journal")} && exec sleep 60\n`);
+  hosts.write("web1/journal", `${journal}\n`);
+  hosts.program("bin/ssh", `cat ${hosts.at("web1/journal")} && exec sleep 60`);
   vi.stubEnv("PATH", `${hosts.folder}/bin:${process.env.PATH}`);
   const host = { ...hostOf("web1"), sudo: false };
   const found: Step[] = [];
@@ -251,7 +250,7 @@ test("a build's steps are printed while it runs, as text, and whether or not the
   asTerminal("stderr", true);
   const seen = () => drawn.mock.calls.map(([text]) => String(text).replace(/\d+ m?s/, "1 s"));
   await withSteps([host], "site", () => expect.poll(seen).toContain("\r\x1b[2Ksite on web1: build?[2J 1 s"));
-  rmSync(hosts.at("web1", "journal"));
+  rmSync(hosts.at("web1/journal"));
   expect(await withSteps([host], "site", async () => 7)).toBe(7);
   vi.restoreAllMocks();
   vi.unstubAllEnvs();

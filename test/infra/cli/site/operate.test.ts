@@ -1,25 +1,23 @@
 /** `npx pushgate` hook, secret, build and logs, its options, and what it prints where one is wrong. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { existsSync, readFileSync } from "node:fs";
+import { beforeEach, describe, expect, test } from "vitest";
 import { keptByNpm } from "../../../../infra/cli/command.ts";
 import { reader } from "../../../../infra/cli/site/logs.ts";
 import { testScript } from "../../../../infra/cli/site/notify.ts";
 import { missing } from "../../host/namespace.ts";
-import { ends, Hosts, hookOf, hostOf as host, status } from "../hosts.ts";
+import { ends, Hosts, hookOf, status } from "../hosts.ts";
 
 const hosts = new Hosts();
-afterAll(() => hosts.remove());
 
 const hook = hookOf({ site: { webRoot: "/var/www/site", content: "/srv/content/site" } });
 const plain = { name: "docs", gitHost: "gitea", sources: ["192.0.2.7"], repository: hook.repository, branch: "main" };
 const current = "c".repeat(44);
-const calls = () => readFileSync(`${hosts.folder}/calls.log`, "utf8").trim().split("\n");
+const calls = () => hosts.read("calls.log").trim().split("\n");
 
 beforeEach(() => {
-  writeFileSync(`${hosts.folder}/calls.log`, "");
   for (const name of ["web1", "web2"]) hosts.add(name);
-  hosts.configure([host("web1"), host("web2")], [hook, plain], { site: { current } });
+  hosts.configure(["web1", "web2"], [hook, plain], { site: { current } });
 });
 
 describe("hook", () => {
@@ -45,7 +43,7 @@ To have the result of each build of site set on its commit, make a token for htt
   });
 
   test("prints that results are set on commits once there is a token for it", async () => {
-    hosts.configure([host("web1")], [hook], { site: { current, status: "t".repeat(40) } });
+    hosts.configure(["web1"], [hook], { site: { current, status: "t".repeat(40) } });
     const { stdout } = await hosts.run("hook", "site");
     expect(stdout).toContain("The result of each build of site is set on its commit.");
     expect(stdout).not.toContain("ttt");
@@ -64,13 +62,13 @@ To have the result of each build of site set on its commit, make a token for htt
   test("a hook of GitLab gets a signing token, under the name that GitLab's form has for it", async () => {
     const repository = "https://gitlab.com/a/b.git";
     const lab = { name: "lab", gitHost: "gitlab", repository, branch: "main" };
-    hosts.configure([host("web1")], [lab], {});
+    hosts.configure(["web1"], [lab], {});
     expect((await hosts.run("secret", "rotate", "lab")).code).toBe(0);
     // A first secret has no previous one.
     const [call, ...more] = calls();
     const key = /<(whsec_[A-Za-z0-9+/]{43}=)>/.exec(call!)?.[1];
     expect([key === undefined, more]).toEqual([false, []]);
-    hosts.configure([host("web1")], [lab, { ...lab, name: "old" }], { lab: { current: key }, old: { current } });
+    hosts.configure(["web1"], [lab, { ...lab, name: "old" }], { lab: { current: key }, old: { current } });
     const { stdout } = await hosts.run("hook");
     expect(stdout).toContain(`signing token ${key}\n`);
     expect(stdout).toContain(`secret token  ${current}\n`);
@@ -92,16 +90,14 @@ describe("secret", () => {
   });
 
   test("rotate changes nothing while a rotation lasts, and drop ends it", async () => {
-    hosts.configure([host("web1")], [hook], { site: { current, previous: "p".repeat(44) } });
+    hosts.configure(["web1"], [hook], { site: { current, previous: "p".repeat(44) } });
     const line = "Finish it first: npx pushgate secret drop site";
     expect(await hosts.run("secret", "rotate", "site")).toMatchObject(ends(1, "", line));
     expect(calls()).toEqual([""]);
-    rmSync(`${hosts.folder}/pulumi.log`);
+    hosts.write("pulumi.log", "");
     expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
     // A start of pulumi takes a second: one reads all that it needs.
-    expect(readFileSync(`${hosts.folder}/pulumi.log`, "utf8")).toMatch(
-      /^config --json --show-secrets\nconfig rm .*\n$/,
-    );
+    expect(hosts.read("pulumi.log")).toMatch(/^config --json --show-secrets\nconfig rm .*\n$/);
     expect(calls()).toEqual(["config rm --path pushgate:secrets.site.previous <>"]);
   });
 });
@@ -131,17 +127,13 @@ describe("notify", () => {
   }));
   /** A reporter that is started with a test answers this in its journal. */
   const report = (name: string, given: readonly object[]) => {
-    const [journal, asked] = [hosts.at(name, "journal"), hosts.at(name, "run/pushgate-notify-site")];
-    hosts.write(name, "etc/pushgate/reporter/site.json", "{}");
+    const [journal, asked] = [hosts.at(`${name}/journal`), hosts.at(`${name}/run/pushgate-notify-site`)];
+    hosts.write(`${name}/etc/pushgate/reporter/site.json`, "{}");
     const line = `{"hook":"site","test":"$PUSHGATE_TEST","answers":${JSON.stringify(given)}}`;
     const said = `{ echo x; echo "${line.replaceAll('"', '\\"')}"; } >${journal}`;
-    hosts.program(
-      hosts.at(name, "bin/systemctl"),
-      `#!/bin/sh\necho "$*" >${hosts.at(name, "called")}\n. ${asked}\n${said}\n`,
-    );
-    hosts.program(hosts.at(name, "bin/journalctl"), `#!/bin/sh\ncat ${journal}\n`);
+    hosts.program(`${name}/bin/systemctl`, `echo "$*" >${hosts.at(`${name}/called`)}\n. ${asked}\n${said}`);
   };
-  beforeEach(() => hosts.configure([host("web1"), host("web2")], [notified, plain]));
+  beforeEach(() => hosts.configure(["web1", "web2"], [notified, plain]));
 
   test("has the reporter of each host send a test, prints each answer, and leaves no request", async () => {
     for (const name of ["web1", "web2"]) report(name, answers);
@@ -149,8 +141,8 @@ describe("notify", () => {
     expect([code, stderr]).toEqual([0, ""]);
     const lines = ["web1: team", "web1: ops", "web2: team", "web2: ops"];
     expect(stdout).toBe(lines.map((line) => `${line} at chat.example.org: took it: 200 ok\n`).join(""));
-    expect(readFileSync(hosts.at("web1", "called"), "utf8")).toBe("restart pushgate-report@site.service\n");
-    expect(existsSync(hosts.at("web1", "run/pushgate-notify-site"))).toBe(false);
+    expect(hosts.read("web1/called")).toBe("restart pushgate-report@site.service\n");
+    expect(existsSync(hosts.at("web1/run/pushgate-notify-site"))).toBe(false);
   });
 
   test("fails where a recipient did not take it, and prints the others", async () => {
@@ -181,7 +173,7 @@ describe("notify", () => {
     expect(await hosts.run(...words)).toMatchObject(
       ends(1, "", "its reporter is another release's. Run npx pulumi up."),
     );
-    hosts.configure([host("web1")], [hook]);
+    hosts.configure(["web1"], [hook]);
     expect(await hosts.run(...words)).toMatchObject(ends(1, "", "site has no recipient. Add one to site.notify."));
     const script = testScript("site", 0).replace('[ -e "$settings" ]', ":").replace('>"$test"', ">/dev/null");
     const { status, stderr } = spawnSync("sh", ["-s"], { input: `systemctl() { :; }\nrm() { :; }\n${script}` });
@@ -228,17 +220,11 @@ describe("logs", () => {
     hosts.add("web1");
     const ago = (minutes: number) => new Date(Date.now() - 60_000 * minutes).toISOString().replace(/\.\d+Z/, "+00:00");
     const access = [20, 3, 2].map((minutes) => `${JSON.stringify({ time: ago(minutes), status: minutes })}\n`);
-    hosts.write("web1", "var/log/pushgate-nginx/hooks.log", access.join(""));
+    hosts.write("web1/var/log/pushgate-nginx/hooks.log", access.join(""));
     // A journal of three lines for each unit that the command queries.
     const line = `{"__REALTIME_TIMESTAMP":"${Date.now() * 1000}","_SYSTEMD_UNIT":"pushgate-$unit.service","MESSAGE":"x"}`;
-    hosts.program(
-      hosts.at("web1", "bin/journalctl"),
-      `#!/bin/sh
-for unit in guard receiver; do
-  case "$*" in *=pushgate-$unit.service*) for i in 1 2 3; do echo "${line.replaceAll('"', '\\"')}"; done ;; esac
-done
-`,
-    );
+    const three = `case "$*" in *=pushgate-$unit.service*) for i in 1 2 3; do echo "${line.replaceAll('"', '\\"')}"; done ;; esac`;
+    hosts.program("web1/bin/journalctl", `for unit in guard receiver; do ${three}; done`);
     const { stdout } = await hosts.run("logs", "--host", "web1", "--lines", "2", "--since", "10 min ago", "--json");
     const lines = stdout.trim().split("\n");
     const sources = lines.map((line) => JSON.parse(line).source).sort();
@@ -248,7 +234,7 @@ done
   });
 
   test("a host that cannot be followed is reported at once, not when the others end", async () => {
-    hosts.configure([host("gone")], [hook]);
+    hosts.configure(["gone"], [hook]);
     const { code, stderr } = await hosts.run("logs", "guard", "--follow");
     expect([code, stderr]).toEqual([1, expect.stringMatching(/^pushgate: gone: its name does not resolve/)]);
   });

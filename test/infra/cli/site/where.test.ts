@@ -1,13 +1,12 @@
 /** `npx pushgate where`: what hosts report of a commit, and the public page, whose server alone is not real. */
 import { utimesSync } from "node:fs";
-import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { exchange } from "../../../../service/exchange.ts";
-import { ends, Hosts, hookOf, hostOf, releases, status } from "../hosts.ts";
+import { ends, Hosts, hookOf, releases, status } from "../hosts.ts";
 
 vi.mock("../../../../service/exchange.ts", async (original) => ({ ...(await original<object>()), exchange: vi.fn() }));
 
 const hosts = new Hosts();
-afterAll(() => hosts.remove());
 
 const commit = "0123456789".repeat(4);
 const site = "var/lib/pushgate-sites/site";
@@ -16,7 +15,7 @@ const run = {
   ...{ release: releases[0]!.id, milliseconds: {} },
 };
 const write = (changed: object, host = "web1") =>
-  hosts.write(host, `${site}/work/runs/000000007.json`, `${JSON.stringify({ ...run, ...changed })}\n""\n`);
+  hosts.write(`${host}/${site}/work/runs/000000007.json`, `${JSON.stringify({ ...run, ...changed })}\n""\n`);
 const answer = (headers: Readonly<Record<string, string>> = {}) =>
   vi.mocked(exchange).mockResolvedValue({ status: 200, headers: { "cf-ray": "1", ...headers }, text: "" });
 const mark = '"64-5"';
@@ -24,12 +23,11 @@ const mark = '"64-5"';
 beforeEach(() => {
   for (const name of ["web1", "web2"]) {
     hosts.add(name);
-    hosts.log(name);
-    hosts.write(name, `${site}/current/index.html`, name === "web1" ? "12345" : "123456");
-    utimesSync(hosts.at(name, `${site}/current/index.html`), 100, 100);
+    hosts.write(`${name}/${site}/current/index.html`, name === "web1" ? "12345" : "123456");
+    utimesSync(hosts.at(`${name}/${site}/current/index.html`), 100, 100);
   }
   const served = hookOf({ site: { webRoot: "/var/www/site", hostname: "www.example.org" } });
-  hosts.configure([hostOf("web1"), hostOf("web2")], [served]);
+  hosts.configure(["web1", "web2"], [served]);
   answer({ etag: mark, "cf-cache-status": "DYNAMIC" });
 });
 afterEach(() => {
@@ -51,8 +49,8 @@ test.each<[text: RegExp, code: number, run: object, json?: ReturnType<typeof sta
 ])("a commit is %s", async (text, code, changed, json = status()) => {
   const units = { "pushgate-build@site.service": "loaded active running success static" };
   hosts.add("web1", { statusJson: json, units });
-  hosts.write("web1", `${site}/current/index.html`, "12345");
-  utimesSync(hosts.at("web1", `${site}/current/index.html`), 100, 100);
+  hosts.write(`web1/${site}/current/index.html`, "12345");
+  utimesSync(hosts.at(`web1/${site}/current/index.html`), 100, 100);
   write(changed);
   const ran = await hosts.run("where", commit, "--host", "web1");
   expect(ran).toMatchObject(ends(code, text));
@@ -77,7 +75,7 @@ test.each<[text: string, code: number, headers: Readonly<Record<string, string>>
 
 test("an old page of a site that is purged leads to the purge's failure", async () => {
   const site = { webRoot: "/var/www/site", hostname: "www.example.org", purge: true };
-  hosts.configure([hostOf("web1")], [hookOf({ site })]);
+  hosts.configure(["web1"], [hookOf({ site })]);
   write({});
   answer({ "cf-cache-status": "HIT", etag: '"old"' });
   const text = "no host has this page. npx pushgate status shows whether the purge of site.purge has failed.";
@@ -85,8 +83,8 @@ test("an old page of a site that is purged leads to the purge's failure", async 
 });
 
 test("another page is compared, and one that does not answer is not seen", async () => {
-  hosts.write("web1", `${site}/current/ü/index.html`, "1");
-  utimesSync(hosts.at("web1", `${site}/current/ü/index.html`), 100, 100);
+  hosts.write(`web1/${site}/current/ü/index.html`, "1");
+  utimesSync(hosts.at(`web1/${site}/current/ü/index.html`), 100, 100);
   write({});
   answer({ etag: '"64-1"' });
   const words = ["where", commit, "--host", "web1", "--page", "/a/../%C3%BC/"];
@@ -105,7 +103,7 @@ test("a commit that no run has waits behind a build, or was not delivered, which
   const json = JSON.parse((await hosts.run("where", commit, "--host", "web1", "--json")).stdout);
   expect(json).toMatchObject({ pages: [], trace: [], notTraced: expect.stringContaining("GITHUB_TOKEN") });
   write({ result: "running", commit: "d".repeat(40) });
-  hosts.write("web1", "var/spool/pushgate/site/d.json", "");
+  hosts.write("web1/var/spool/pushgate/site/d.json", "");
   expect(await hosts.run("where", commit)).toMatchObject(
     ends(1, /^site on web1: waiting: 1 delivery; behind the build of ddddddd, begun .*\nsite on web2: not delivered: /),
   );

@@ -2,28 +2,26 @@
  * `npx pushgate init` as a person meets it: in a real pty, with every prompt. The folder of init.test.ts has a fake pulumi
  * and a fake ssh; here that pulumi has a passphrase, as every stack with a state in a folder or a bucket has.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
-import { Hosts, hookOf, hostOf } from "../hosts.ts";
+import { Hosts, hookOf } from "../hosts.ts";
 import { endOfInput, enter, interrupt, type Reply, Terminal } from "./terminal.ts";
 
 const hosts = new Hosts();
 const pushgate = `'${process.execPath}' '${fileURLToPath(new URL("../../../../infra/cli/pushgate.cjs", import.meta.url))}'`;
 let folder: string;
 let terminal: Terminal;
-afterAll(() => hosts.remove());
 
 beforeEach(async () => {
   folder = mkdtempSync(join(hosts.folder, "project-"));
   hosts.add("9.9.9.9");
   hosts.configure([], []);
-  hosts.program(hosts.at("9.9.9.9", "bin/ip"), '#!/bin/sh\necho "2: eth0 inet 9.9.9.9/24 scope global"\n');
-  hosts.program(hosts.at("9.9.9.9", "bin/id"), "#!/bin/sh\necho 0\n");
-  hosts.program(hosts.at("9.9.9.9", "bin/sudo"), "#!/bin/sh\nexit 1\n");
-  writeFileSync(join(hosts.folder, "calls.log"), "");
+  hosts.program("9.9.9.9/bin/ip", 'echo "2: eth0 inet 9.9.9.9/24 scope global"');
+  hosts.program("9.9.9.9/bin/id", "echo 0");
+  hosts.program("9.9.9.9/bin/sudo", "exit 1");
   locked();
   const { CLOUDFLARE_API_TOKEN: _, CLOUDFLARE_BASE_URL: __, PULUMI_CONFIG_PASSPHRASE: ___, ...env } = process.env;
   const path = [join(folder, ".bin"), join(hosts.folder, "bin"), env.PATH].join(delimiter);
@@ -34,11 +32,9 @@ afterEach(() => terminal.close());
 
 /** Puts a pulumi before the fake one whose "config set" rejects a secret without the passphrase, in pulumi's own words. */
 function locked(command = "config set"): void {
-  mkdirSync(join(folder, ".bin"), { recursive: true });
   hosts.program(
-    join(folder, ".bin/pulumi"),
-    `#!/bin/sh
-case "$1 $2" in
+    `${basename(folder)}/.bin/pulumi`,
+    `case "$1 $2" in
   "stack rm") rm "Pulumi.$3.yaml"; exit ;;
   "${command}")
     [ "\${PULUMI_CONFIG_PASSPHRASE-}" = "open sesame" ] || {
@@ -47,8 +43,7 @@ case "$1 $2" in
     }
     [ ! -e ${folder}/.slow ] || { touch ${folder}/.waits; sleep 20; } ;;
 esac
-exec '${hosts.folder}/bin/pulumi' "$@"
-`,
+exec '${hosts.folder}/bin/pulumi' "$@"`,
   );
 }
 
@@ -116,7 +111,7 @@ test("Ctrl-C at the passphrase, or a wrong one, leaves no stack behind", async (
   const mistyped = await terminal.run(`${pushgate} init`, [...replies, [passphrase[0], `sesame${enter}`]]);
   expect(mistyped.text).toMatch(/pulumi config set failed: error: passphrase/);
   expect([mistyped.code, written()]).toEqual([1, []]);
-  expect(readFileSync(join(hosts.folder, "calls.log"), "utf8")).toBe("");
+  expect(hosts.read("calls.log")).toBe("");
 });
 
 test("Ctrl-C while pulumi stores the secret leaves no stack behind", async () => {
@@ -130,7 +125,7 @@ test("Ctrl-C while pulumi stores the secret leaves no stack behind", async () =>
 
 test("a command that reads secrets prompts for the passphrase where there is a terminal", async () => {
   locked("config --json");
-  hosts.configure([hostOf("web1")], [hookOf()], { site: { current: "c".repeat(44) } });
+  hosts.configure(["web1"], [hookOf()], { site: { current: "c".repeat(44) } });
   const { code, text } = await terminal.run(`${pushgate} hook site`, [passphrase]);
   expect([code, text], text).toEqual([0, expect.stringContaining(`secret        ${"c".repeat(44)}`)]);
   const without = await terminal.run(`${pushgate} hook site </dev/null`);
@@ -140,7 +135,7 @@ test("a command that reads secrets prompts for the passphrase where there is a t
 });
 
 test("a change of several hosts prompts, and only a yes goes on", async () => {
-  hosts.configure([hostOf("web1"), hostOf("web2")], [hookOf({ site: { webRoot: "/var/www/site" } })]);
+  hosts.configure(["web1", "web2"], [hookOf({ site: { webRoot: "/var/www/site" } })]);
   const build = (typed: string) =>
     terminal.run(`${pushgate} build site`, [[/\? .* web1 and web2\. \(y\/N\)\s*$/, typed]]);
   for (const typed of [enter, `n${enter}`])

@@ -1,7 +1,7 @@
 /** `npx pushgate init` without a terminal, with a fake pulumi, a fake ssh that runs the real shell, and the fake API. */
 import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
 import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../../fakes/cloudflare/zone.ts";
@@ -10,7 +10,6 @@ import { ends, Hosts } from "../hosts.ts";
 const hosts = new Hosts();
 let folder: string;
 let api: Api | undefined;
-afterAll(() => hosts.remove());
 
 /** An address is its own name: no query of a name leaves this computer. */
 const ssh = "root@9.9.9.9";
@@ -29,9 +28,9 @@ afterEach(async () => {
 /** The host has these addresses; `uid` is that of its login. */
 function reports(addresses: readonly string[], uid = 0): void {
   const lines = addresses.map((address) => `echo "2: eth0 inet ${address}/24 scope global"`);
-  hosts.program(hosts.at("9.9.9.9", "bin/ip"), `#!/bin/sh\n${lines.join("\n")}\n`);
-  hosts.program(hosts.at("9.9.9.9", "bin/id"), `#!/bin/sh\necho ${uid}\n`);
-  hosts.program(hosts.at("9.9.9.9", "bin/sudo"), "#!/bin/sh\nexit 1\n");
+  hosts.program("9.9.9.9/bin/ip", lines.join("\n"));
+  hosts.program("9.9.9.9/bin/id", `echo ${uid}`);
+  hosts.program("9.9.9.9/bin/sudo", "exit 1");
 }
 
 const init = (...words: string[]) => hosts.runIn(folder, {}, "init", ...words);
@@ -121,7 +120,7 @@ test("tries the host at once: a login that is not root needs sudo without a pass
   reports(["9.9.9.9"], 1000);
   const line = "root@9.9.9.9 is not root, and sudo needs a password. Allow";
   expect(await init(...needed, "--plan", "free")).toMatchObject(ends(1, "", line));
-  hosts.program(hosts.at("9.9.9.9", "bin/sudo"), "#!/bin/sh\nexit 0\n");
+  hosts.program("9.9.9.9/bin/sudo", "exit 0");
   expect((await init(...needed, "--plan", "free")).code).toBe(0);
   expect(configOf()["pushgate:hosts"][0].sudo).toBe(true);
 });

@@ -1,13 +1,12 @@
 /** `npx pushgate tools` with release pages of its own, and fake hosts that run the real shell. */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
-import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { paths } from "../../../../infra/host/paths.ts";
 import { release } from "../../../fixtures.ts";
 import { ends, Hosts, hookOf, hostOf } from "../hosts.ts";
 
 const hosts = new Hosts();
-afterAll(() => hosts.remove());
 afterEach(() => void vi.unstubAllGlobals());
 
 const [page, hex] = ["https://github.com/gohugoio/hugo/releases/download/v0.152.2", "c".repeat(64)];
@@ -32,7 +31,7 @@ const configure = (site: object) =>
 
 beforeEach(() => {
   hosts.add("web1");
-  hosts.program(hosts.at("web1", "bin/dpkg"), "#!/bin/sh\necho amd64\n");
+  hosts.program("web1/bin/dpkg", "echo amd64");
   configure({});
   vi.stubGlobal("fetch", async (url: string) => {
     const text = pages[url];
@@ -46,7 +45,7 @@ beforeEach(() => {
 test("tools writes releases with the digests of the project's list, or of its archives where it has none", async () => {
   const run = await hosts.run("tools", "site", "hugo=0.152.2", "sass=1.89.2", "--stack", "prod");
   expect(run).toEqual(ends(0, "site is built with\n  hugo 0.152.2\n  sass 1.89.2\nNext: npx pulumi up\n"));
-  const calls = readFileSync(`${hosts.folder}/calls.log`, "utf8");
+  const calls = hosts.read("calls.log");
   const at = "--plaintext pushgate:hooks[1].site.tools";
   expect(calls).toBe(
     `config set-all --path --stack prod ${at}.hugo.version=0.152.2 ${at}.hugo.amd64=${hex} ${at}.hugo.arm64=${"d".repeat(64)} ` +
@@ -63,12 +62,12 @@ test.each([
     "https://nodejs.org/dist/v22.20.0/SHASUMS256.txt has no SHA-256 of node-v22.20.0-linux-arm64.tar.gz.",
   ],
 ])("tools writes nothing for %s", async (word, says) => {
-  const before = existsSync(`${hosts.folder}/calls.log`) && readFileSync(`${hosts.folder}/calls.log`, "utf8");
+  const before = existsSync(`${hosts.folder}/calls.log`) && hosts.read("calls.log");
   expect(await hosts.run("tools", "site", "sass=1.89.2", word)).toEqual(ends(1, /^$/, says));
-  expect(existsSync(`${hosts.folder}/calls.log`) && readFileSync(`${hosts.folder}/calls.log`, "utf8")).toBe(before);
+  expect(existsSync(`${hosts.folder}/calls.log`) && hosts.read("calls.log")).toBe(before);
 });
 
-const written = () => readFileSync(`${hosts.folder}/calls.log`, "utf8").trim().split("\n").slice(-2);
+const written = () => hosts.read("calls.log").trim().split("\n").slice(-2);
 
 test("tools proposes what the repository says, writes what is missing, and --check finds nothing more", async () => {
   const command = "HUGO_PARAMS_YEAR=2026 hugo --gc --buildFuture";
@@ -131,7 +130,7 @@ test("tools writes the newest releases where none is exact, and npm with Node al
   expect(stdout).toMatch(
     /\+ tools\.hugo: the newest release .*\n {2}\+ tools\.node: .*\n {2}\+ npm: true .*\n {4}hugo\.environment: a b is not accepted/,
   );
-  expect(written()[1]).toMatch(/tools\.hugo\.version=0\.152\.2 .*tools\.hugo\.arm64=d+ <>$/);
+  expect(written().at(-1)).toMatch(/tools\.hugo\.version=0\.152\.2 .*tools\.hugo\.arm64=d+ <>$/);
   hosts.git({ ...files, "hugo.toml": "[module.hugoVersion]\nmin = '0.160.0'" });
   expect(await hosts.run("tools", "site", "--yes")).toEqual(
     ends(1, "the distribution's programs", "names no fitting release"),
@@ -139,9 +138,9 @@ test("tools writes the newest releases where none is exact, and npm with Node al
 });
 
 test("tools --send puts the archive of a missing release onto the host, and nothing with another digest", async () => {
-  const sent = hosts.at("web1", `${paths.tools}/.sent-${sass.amd64}`);
+  const sent = hosts.at(`web1/${paths.tools}/.sent-${sass.amd64}`);
   configure({ mirror: "https://mirror.example.org/tools", tools: { sass, node: release("22.20.0") } });
-  hosts.write("web1", `${paths.tools}/node-22.20.0/bin/node`, "");
+  hosts.write(`web1/${paths.tools}/node-22.20.0/bin/node`, "");
   const send = () => hosts.run("tools", "site", "--send");
   expect(await send()).toEqual(ends(0, "web1: got sass-1.89.2. Next: npx pulumi up\n"));
   expect(readFileSync(sent, "utf8")).toBe("for amd64");

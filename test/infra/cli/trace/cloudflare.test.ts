@@ -83,7 +83,7 @@ test("a rule of the zone's own: the command prints it, and a fix that names it",
 });
 
 test("a configuration that cannot be read: the command goes on without the events", async () => {
-  hosts.program(`${hosts.folder}/bin/pulumi`, "#!/bin/sh\necho 'no stack is selected' >&2\nexit 1\n");
+  hosts.program("bin/pulumi", "echo 'no stack is selected' >&2\nexit 1");
   const { code, stdout } = await hosts.run("trace", "--status", "522", "--header", `cf-ray: ${ray}-FRA`);
   expect(stdout).toContain("not looked at: the stack's configuration is unreadable: no stack is selected\n");
   expect(code).toBe(1);

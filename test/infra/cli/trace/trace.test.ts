@@ -1,12 +1,11 @@
 /** `npx pushgate trace` on fake hosts: which lines it reads, what it prints, and its exit status. */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { layersOf } from "../../../../infra/cli/trace/state.ts";
 import { ends, Hosts, hookOf, hostOf as host, probeOf, stackOf } from "../hosts.ts";
 
 const hosts = new Hosts();
-afterAll(() => hosts.remove());
 
 const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 const hook = hookOf({ site: { webRoot: "/var/www/site", content: "/srv/content/site" } });
@@ -31,18 +30,17 @@ function reported(name: string, facts: Record<string, string>, more: Record<stri
     logs: "400000 60000 rw,relatime\n",
     ...more,
   };
-  for (const [what, text] of Object.entries(texts)) hosts.write(name, `state/${what}`, text);
+  for (const [what, text] of Object.entries(texts)) hosts.write(`${name}/state/${what}`, text);
 }
 
 beforeEach(() => {
   for (const name of ["web1", "web2"]) {
     hosts.add(name);
-    hosts.log(name);
     reported(name, {});
   }
-  hosts.configure([host("web1")], [hook]);
+  hosts.configure(["web1"], [hook]);
 });
-const twoHosts = () => hosts.configure([host("web1"), host("web2")], [hook]);
+const twoHosts = () => hosts.configure(["web1", "web2"], [hook]);
 
 test("a delivery that met a closed socket: the path, the guard's fix, what was seen and what was not, by one connection a host", async () => {
   twoHosts();
@@ -106,10 +104,7 @@ test("a host that is unreachable is named as a cause of Cloudflare's 522, and ta
 
 test.each([
   ["nginx's logs lie on a full disk", () => reported("web1", {}, { logs: "0 60000 rw\n" })],
-  [
-    "the journal is too long to be searched in time",
-    () => hosts.program(hosts.at("web1", "bin/journalctl"), "#!/bin/sh\nexec sleep 30\n"),
-  ],
+  ["the journal is too long to be searched in time", () => hosts.program("web1/bin/journalctl", "exec sleep 30")],
 ])("a log counts as not looked at where %s", async (_, make) => {
   make();
   const { stdout } = await hosts.run("trace", "--delivery", id);
@@ -118,9 +113,9 @@ test.each([
 
 test("the journal is searched around nginx's lines alone, and whole where nginx has none", async () => {
   const searches = async () => {
-    const log = hosts.at("web1", "searches");
-    hosts.write("web1", "searches", "");
-    hosts.program(hosts.at("web1", "bin/journalctl"), `#!/bin/sh\necho "$*" >>${log}\n`);
+    const log = hosts.at("web1/searches");
+    hosts.write("web1/searches", "");
+    hosts.program("web1/bin/journalctl", `echo "$*" >>${log}`);
     await hosts.run("trace", "--delivery", id, "--host", "web1");
     const lines = readFileSync(log, "utf8").trim().split("\n");
     return lines
@@ -148,7 +143,8 @@ test("a line is found in a rotated file, a compressed one, behind NULs, and befo
     "hooks.log.3.gz": gzipSync(line(203)),
     "hooks.log.4": `${line(204)}${quote.repeat(1_500)}`,
   };
-  for (const [name, text] of Object.entries(files)) hosts.write("web1", `var/log/pushgate-nginx/${name}`, text);
+  for (const [name, text] of Object.entries(files))
+    writeFileSync(hosts.at(`web1/var/log/pushgate-nginx/${name}`), text);
   const { stdout } = await hosts.run("trace", "--delivery", id, "--json");
   const found = JSON.parse(stdout) as { nginx: { status: number } }[];
   expect(found.map(({ nginx }) => nginx.status).sort()).toEqual([200, 201, 203, 204]);

@@ -297,7 +297,7 @@ describe("a git host without a record", () => {
     expect(stdout).toMatch(/the git host's page +not looked at/);
     expect(code).toBe(0);
     // A host whose logs have no line: each look at them costs little.
-    hosts.program(hosts.at("web1", "bin/timeout"), "#!/bin/sh\necho pushgate: begin\n");
+    hosts.program("web1/bin/timeout", "echo pushgate: begin");
     expect(await gitea("trace", "--ping")).toMatchObject(ends(3, /unknown[\s\S]*nginx +no line/));
     expect(hosts.connections("web1")).toBeGreaterThan(20);
     const page = "Gitea has no API for its delivery history: its page has it.";
@@ -306,7 +306,7 @@ describe("a git host without a record", () => {
 
   test("bitbucket-data-center: --set creates the webhook, and the host sends the ping to its receiver itself", async () => {
     // Its connection gets no answer, and waits for none here.
-    hosts.program(hosts.at("web1", "bin/perl"), "#!/bin/sh\n");
+    hosts.program("web1/bin/perl", "");
     const { stdout } = await run("bitbucket-data-center", "/scm", "BITBUCKET_TOKEN", "hook", "site", "--set", "--yes");
     expect(stdout).toContain("site on web1: the webhook is set.");
     expect(stdout).toContain("Bitbucket Data Center has no API for tests with a signature");
@@ -317,7 +317,7 @@ describe("a git host without a record", () => {
 test("one token is not sent to two servers", async () => {
   const hook = (name: string, at: string) =>
     hookOf({ name, gitHost: "github-enterprise", repository: `${at}/example/site.git` });
-  hosts.configure([hostOf("web1")], [hook("site", running.origin), hook("docs", "https://git.example.net")], secrets);
+  hosts.configure(["web1"], [hook("site", running.origin), hook("docs", "https://git.example.net")], secrets);
   const line = `${variable} would be sent to ${running.origin} and to https://git.example.net. Name one hook`;
   expect(await withToken("hook", "--set", "--yes")).toMatchObject(ends(1, "", line));
   expect(running.api.requests).toEqual([]);
