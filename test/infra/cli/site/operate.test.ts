@@ -1,12 +1,13 @@
-/** `npx pushgate` hook, secret, build and logs, its options, and what it prints where one is wrong. */
+/** `npx pushgate` hook, secret, notify and logs, its options, and what it prints where one is wrong. */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { beforeEach, describe, expect, test } from "vitest";
+import { version } from "../../../../infra/apply/version.ts";
 import { keptByNpm } from "../../../../infra/cli/command.ts";
 import { reader } from "../../../../infra/cli/site/logs.ts";
 import { testScript } from "../../../../infra/cli/site/notify.ts";
 import { missing } from "../../host/namespace.ts";
-import { ends, Hosts, hookOf, status } from "../hosts.ts";
+import { ends, Hosts, hookOf } from "../hosts.ts";
 
 const hosts = new Hosts();
 
@@ -21,7 +22,7 @@ beforeEach(() => {
 });
 
 describe("hook", () => {
-  test("prints what to enter at the git host, for each hook and host", async () => {
+  test("prints what to enter at the git host, for each hook and host, and one as JSON", async () => {
     const { code, stdout } = await hosts.run("hook");
     expect(code).toBe(0);
     // After the four webhooks, how each hook's is set by the API, and how results of builds get onto the site's commits.
@@ -40,6 +41,9 @@ To have the result of each build of site set on its commit, make a token for htt
   with          Commit statuses: Read and write
   and run       npx pulumi config set --secret --path pushgate:secrets.site.status
 `);
+    const one = { hook: "site", host: "web2", url: "https://web2-hooks.example.org/webhook/site", secret: current };
+    const ran = await hosts.run("hook", "site", "--host", "web2", "--json");
+    expect(JSON.parse(ran.stdout)).toEqual([{ ...one, contentType: "application/json", events: ["push"] }]);
   });
 
   test("prints that results are set on commits once there is a token for it", async () => {
@@ -47,16 +51,6 @@ To have the result of each build of site set on its commit, make a token for htt
     const { stdout } = await hosts.run("hook", "site");
     expect(stdout).toContain("The result of each build of site is set on its commit.");
     expect(stdout).not.toContain("ttt");
-  });
-
-  test("prints one hook of one host as JSON", async () => {
-    const { stdout } = await hosts.run("hook", "site", "--host", "web2", "--json");
-    expect(JSON.parse(stdout)).toEqual([
-      {
-        ...{ hook: "site", host: "web2", url: "https://web2-hooks.example.org/webhook/site", secret: current },
-        ...{ contentType: "application/json", events: ["push"] },
-      },
-    ]);
   });
 
   test("a hook of GitLab gets a signing token, under the name that GitLab's form has for it", async () => {
@@ -97,84 +91,56 @@ describe("secret", () => {
     hosts.write("pulumi.log", "");
     expect((await hosts.run("secret", "drop", "site")).code).toBe(0);
     // A start of pulumi takes a second: one reads all that it needs.
-    expect(hosts.read("pulumi.log")).toMatch(/^config --json --show-secrets\nconfig rm .*\n$/);
-    expect(calls()).toEqual(["config rm --path pushgate:secrets.site.previous <>"]);
-  });
-});
-
-describe("build", () => {
-  test.each([
-    ["published", 0, "web1: published: R\nweb1: warning: W\n", ""],
-    ["failed", 1, "", "pushgate: web1: failed: R\nweb1: warning: W\n"],
-  ])("requests a build on one host, and waits for its result: %s", async (result, code, stdout, stderr) => {
-    const last = { ...status().last, result, reason: "R", warnings: ["W"], trigger: ["request of root (build)"] };
-    const write = `printf '%s' '${JSON.stringify(status({ last }))}' >"$status.new" && mv "$status.new" "$status"`;
-    hosts.add("web1", { builder: `${write} && rm "${"$"}{root}/var/spool/pushgate-root/site/$request"` });
-    expect(await hosts.run("build", "site", "--host", "web1")).toEqual({ code, stdout, stderr });
+    const rm = "config rm --path pushgate:secrets.site.previous";
+    expect(hosts.read("pulumi.log")).toBe(`config --json --show-secrets\n${rm}\n`);
+    expect(calls()).toEqual([`${rm} <>`]);
   });
 });
 
 describe("notify", () => {
   const recipient = { url: "https://chat.example.org/hooks/", format: "slack" };
-  const notified = hookOf({
-    site: { webRoot: "/var/www/site", notify: ["team", "ops"].map((name) => ({ ...recipient, name })) },
+  const notify = ["team", "ops"].map((name) => ({ ...recipient, name }));
+  const notified = hookOf({ site: { webRoot: "/var/www/site", notify } });
+  const answer = (name: string, result = "sent", reason = "200 ok") => ({
+    ...{ to: `notify.${name}`, host: "chat.example.org", result, reason },
   });
-  const answers = ["team", "ops"].map((name) => ({
-    to: `notify.${name}`,
-    host: "chat.example.org",
-    result: "sent",
-    reason: "200 ok",
-  }));
   /** A reporter that is started with a test answers this in its journal. */
-  const report = (name: string, given: readonly object[]) => {
-    const [journal, asked] = [hosts.at(`${name}/journal`), hosts.at(`${name}/run/pushgate-notify-site`)];
+  const report = (name: string, ...answers: readonly object[]) => {
     hosts.write(`${name}/etc/pushgate/reporter/site.json`, "{}");
-    const line = `{"hook":"site","test":"$PUSHGATE_TEST","answers":${JSON.stringify(given)}}`;
-    const said = `{ echo x; echo "${line.replaceAll('"', '\\"')}"; } >${journal}`;
-    hosts.program(`${name}/bin/systemctl`, `echo "$*" >${hosts.at(`${name}/called`)}\n. ${asked}\n${said}`);
+    const line = `{"hook":"site","test":"$PUSHGATE_TEST","answers":${JSON.stringify(answers)}}`;
+    hosts.program(
+      `${name}/bin/systemctl`,
+      `cd ${hosts.at(name)}; echo "$*" >called; . ./run/pushgate-notify-site; echo "x\n${line.replaceAll('"', '\\"')}" >journal`,
+    );
   };
+  const test1 = () => hosts.run("notify", "site", "--test", "--host", "web1");
   beforeEach(() => hosts.configure(["web1", "web2"], [notified, plain]));
 
   test("has the reporter of each host send a test, prints each answer, and leaves no request", async () => {
-    for (const name of ["web1", "web2"]) report(name, answers);
-    const { code, stdout, stderr } = await hosts.run("notify", "site", "--test");
-    expect([code, stderr]).toEqual([0, ""]);
+    for (const name of ["web1", "web2"]) report(name, answer("team"), answer("ops"));
     const lines = ["web1: team", "web1: ops", "web2: team", "web2: ops"];
-    expect(stdout).toBe(lines.map((line) => `${line} at chat.example.org: took it: 200 ok\n`).join(""));
+    const stdout = lines.map((line) => `${line} at chat.example.org: took it: 200 ok\n`).join("");
+    expect(await hosts.run("notify", "site", "--test")).toEqual({ code: 0, stdout, stderr: "" });
     expect(hosts.read("web1/called")).toBe("restart pushgate-report@site.service\n");
     expect(existsSync(hosts.at("web1/run/pushgate-notify-site"))).toBe(false);
   });
 
   test("fails where a recipient did not take it, and prints the others", async () => {
-    report("web1", [answers[0]!, { ...answers[1], result: "rejected", reason: "404 no_team\u001b" }]);
+    report("web1", answer("team"), answer("ops", "rejected", "404 no_team\u001b"));
     const failed = "pushgate: web1: ops at chat.example.org: failed: 404 no_team?\n";
-    const words = ["notify", "site", "--test", "--host", "web1"];
-    expect(await hosts.run(...words)).toMatchObject(ends(1, /^web1: team at .*: took it: 200 ok\n$/, failed));
-    const { code, stdout } = await hosts.run(...words, "--json");
-    const of = { host: "web1", server: "chat.example.org" };
-    expect([code, JSON.parse(stdout)]).toEqual([
-      ...[
-        1,
-        [
-          { ...of, recipient: "team", result: "sent", reason: "200 ok" },
-          expect.objectContaining({ result: "rejected" }),
-        ],
-      ],
-    ]);
+    expect(await test1()).toMatchObject(ends(1, /^web1: team at .*: took it: 200 ok\n$/, failed));
+    const { code, stdout } = await hosts.run("notify", "site", "--test", "--host", "web1", "--json");
+    const sent = { host: "web1", recipient: "team", server: "chat.example.org", result: "sent", reason: "200 ok" };
+    expect([code, JSON.parse(stdout)]).toEqual([1, [sent, expect.objectContaining({ result: "rejected" })]]);
   });
 
   test("says what is missing: a recipient, a reporter on the host, its answer", async () => {
     expect(await hosts.run("notify", "site")).toMatchObject(ends(2, "", "required option '--test' not specified"));
-    const words = ["notify", "site", "--test", "--host", "web1"];
-    expect(await hosts.run(...words)).toMatchObject(
-      ends(1, "", "site has no reporter on this host. Run npx pulumi up."),
-    );
-    report("web1", [{}]);
-    expect(await hosts.run(...words)).toMatchObject(
-      ends(1, "", "its reporter is another release's. Run npx pulumi up."),
-    );
+    expect(await test1()).toMatchObject(ends(1, "", "site has no reporter on this host. Run npx pulumi up."));
+    report("web1", {});
+    expect(await test1()).toMatchObject(ends(1, "", "its reporter is another release's. Run npx pulumi up."));
     hosts.configure(["web1"], [hook]);
-    expect(await hosts.run(...words)).toMatchObject(ends(1, "", "site has no recipient. Add one to site.notify."));
+    expect(await test1()).toMatchObject(ends(1, "", "site has no recipient. Add one to site.notify."));
     const script = testScript("site", 0).replace('[ -e "$settings" ]', ":").replace('>"$test"', ">/dev/null");
     const { status, stderr } = spawnSync("sh", ["-s"], { input: `systemctl() { :; }\nrm() { :; }\n${script}` });
     expect([status, `${stderr}`]).toEqual([1, expect.stringContaining("has not answered in 0 s. Read: journalctl")]);
@@ -217,13 +183,12 @@ describe("logs", () => {
   test("each log has its own last lines, and --since counts for nginx's files, too", async ({ skip }) => {
     const reason = missing("systemd-analyze");
     skip(reason !== undefined, reason);
-    hosts.add("web1");
     const ago = (minutes: number) => new Date(Date.now() - 60_000 * minutes).toISOString().replace(/\.\d+Z/, "+00:00");
     const access = [20, 3, 2].map((minutes) => `${JSON.stringify({ time: ago(minutes), status: minutes })}\n`);
     hosts.write("web1/var/log/pushgate-nginx/hooks.log", access.join(""));
     // A journal of three lines for each unit that the command queries.
-    const line = `{"__REALTIME_TIMESTAMP":"${Date.now() * 1000}","_SYSTEMD_UNIT":"pushgate-$unit.service","MESSAGE":"x"}`;
-    const three = `case "$*" in *=pushgate-$unit.service*) for i in 1 2 3; do echo "${line.replaceAll('"', '\\"')}"; done ;; esac`;
+    const entry = `{"__REALTIME_TIMESTAMP":"${Date.now() * 1000}","_SYSTEMD_UNIT":"pushgate-%s.service","MESSAGE":"x"}\n`;
+    const three = `case "$*" in *=pushgate-$unit.service*) printf '${entry.repeat(3)}' $unit $unit $unit ;; esac`;
     hosts.program("web1/bin/journalctl", `for unit in guard receiver; do ${three}; done`);
     const { stdout } = await hosts.run("logs", "--host", "web1", "--lines", "2", "--since", "10 min ago", "--json");
     const lines = stdout.trim().split("\n");
@@ -241,12 +206,8 @@ describe("logs", () => {
 });
 
 describe("command line", () => {
-  test("--version prints package.json's version", async () => {
-    const { version } = JSON.parse(readFileSync("package.json", "utf8"));
+  test("--version prints the version, and --help of the program and of each command has examples", async () => {
     expect(await hosts.run("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
-  });
-
-  test("--help of the program and of each command has examples", async () => {
     const { code, stdout } = await hosts.run("--help");
     expect(code).toBe(0);
     const names = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name]) => name!).filter((name) => name !== "npx");
