@@ -19,15 +19,17 @@ const write = (changed: object, host = "web1") =>
 const answer = (headers: Readonly<Record<string, string>> = {}) =>
   vi.mocked(exchange).mockResolvedValue({ status: 200, headers: { "cf-ray": "1", ...headers }, text: "" });
 const mark = '"64-5"';
+/** Its ETag is the second 100 in hexadecimal digits, and its length. */
+function page(path: string, text: string): void {
+  utimesSync(hosts.write(path, text), 100, 100);
+}
+const pages = { webRoot: "/var/www/site", hostname: "www.example.org" };
 
 beforeEach(() => {
-  for (const name of ["web1", "web2"]) {
-    hosts.add(name);
-    hosts.write(`${name}/${site}/current/index.html`, name === "web1" ? "12345" : "123456");
-    utimesSync(hosts.at(`${name}/${site}/current/index.html`), 100, 100);
-  }
-  const served = hookOf({ site: { webRoot: "/var/www/site", hostname: "www.example.org" } });
-  hosts.configure(["web1", "web2"], [served]);
+  for (const name of ["web1", "web2"]) hosts.add(name);
+  page(`web1/${site}/current/index.html`, "12345");
+  page(`web2/${site}/current/index.html`, "123456");
+  hosts.configure(["web1", "web2"], [hookOf({ site: pages })]);
   answer({ etag: mark, "cf-cache-status": "DYNAMIC" });
 });
 afterEach(() => {
@@ -47,44 +49,29 @@ test.each<[text: RegExp, code: number, run: object, json?: ReturnType<typeof sta
   [/failed: .*: R; the next attempt is by 2026-11-28T11:00:00Z$/m, 1, { result: "failed" }, status(next)],
   [/ignored: .*: R$/m, 1, { result: "nothing" }],
 ])("a commit is %s", async (text, code, changed, json = status()) => {
-  const units = { "pushgate-build@site.service": "loaded active running success static" };
-  hosts.add("web1", { statusJson: json, units });
-  hosts.write(`web1/${site}/current/index.html`, "12345");
-  utimesSync(hosts.at(`web1/${site}/current/index.html`), 100, 100);
+  hosts.write(`web1/${site}/status.json`, JSON.stringify(json));
   write(changed);
   const ran = await hosts.run("where", commit, "--host", "web1");
   expect(ran).toMatchObject(ends(code, text));
   expect([ran.stdout.startsWith("site on web1: "), hosts.connections("web1")]).toEqual([true, 1]);
 });
 
-test.each<[text: string, code: number, headers: Readonly<Record<string, string>>]>([
-  [`200 through Cloudflare, cf-cache-status HIT, ETag W/${mark}, as on web1\n`, 0, { etag: `W/${mark}` }],
-  [`ETag "64-6", as on web2\n`, 1, { etag: '"64-6"' }],
-  [`ETag "old": no host has this page. Purge it at Cloudflare, and set site.purge: true`, 1, { etag: '"old"' }],
+test.each<[text: string, code: number, headers: Readonly<Record<string, string>>, more?: object]>([
+  [`ETag W/${mark}, as on web1\n`, 0, { etag: `W/${mark}` }],
+  ['ETag "64-6", as on web2\n', 1, { etag: '"64-6"' }],
+  ['ETag "old": no host has this page. Purge it at Cloudflare, and set site.purge: true', 1, { etag: '"old"' }],
+  ['ETag "old": no host has this page. npx pushgate status shows', 1, { etag: '"old"' }, { purge: true }],
   ["ETag none: Cloudflare changes the page, so it cannot be compared\n", 0, {}],
-])("of the public page: %s", async (text, code, headers) => {
-  for (const name of ["web1", "web2"]) write(name === "web2" && code === 1 ? { result: "failed" } : {}, name);
+])("of the public page: %s", async (text, code, headers, more = {}) => {
+  hosts.configure(["web1", "web2"], [hookOf({ site: { ...pages, ...more } })]);
+  for (const name of ["web1", "web2"]) write(text.includes(name) && name === "web2" ? { result: "failed" } : {}, name);
   answer({ "cf-cache-status": "HIT", ...headers });
-  expect(await hosts.run("where", commit.slice(0, 7))).toMatchObject(
-    ends(
-      code,
-      `https://www.example.org/: ${text.replace(/^ETag/, "200 through Cloudflare, cf-cache-status HIT, ETag")}`,
-    ),
-  );
-});
-
-test("an old page of a site that is purged leads to the purge's failure", async () => {
-  const site = { webRoot: "/var/www/site", hostname: "www.example.org", purge: true };
-  hosts.configure(["web1"], [hookOf({ site })]);
-  write({});
-  answer({ "cf-cache-status": "HIT", etag: '"old"' });
-  const text = "no host has this page. npx pushgate status shows whether the purge of site.purge has failed.";
-  expect(await hosts.run("where", commit)).toMatchObject(ends(1, text));
+  const said = `https://www.example.org/: 200 through Cloudflare, cf-cache-status HIT, ${text}`;
+  expect(await hosts.run("where", commit.slice(0, 7))).toMatchObject(ends(code, said));
 });
 
 test("another page is compared, and one that does not answer is not seen", async () => {
-  hosts.write(`web1/${site}/current/ü/index.html`, "1");
-  utimesSync(hosts.at(`web1/${site}/current/ü/index.html`), 100, 100);
+  page(`web1/${site}/current/ü/index.html`, "1");
   write({});
   answer({ etag: '"64-1"' });
   const words = ["where", commit, "--host", "web1", "--page", "/a/../%C3%BC/"];
