@@ -3,6 +3,7 @@
  * prompts and read what is typed.
  */
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 
 export type Ran = { readonly code: number; readonly text: string; readonly seconds: number };
@@ -30,7 +31,6 @@ const prompt = /\x1e(\d+)\x1e/;
 export class Terminal {
   private readonly child: ChildProcess;
   private text = "";
-  private changed = (): void => {};
 
   constructor({ cwd, env, within = [] }: Place) {
     // Without a prompt, which could come before or after what is typed. The shell of `script` hands PS1 on to no other.
@@ -45,9 +45,7 @@ export class Terminal {
       this.text += part;
       // The pty may hand it over in two parts.
       if (this.text.slice(-(part.length + query.length - 1)).includes(query)) this.type(answer);
-      this.changed();
     });
-    this.child.on("close", () => this.changed());
   }
 
   /** Types a line and waits until it has ended. The first reply whose prompt is shown is typed, each reply once. */
@@ -59,14 +57,13 @@ export class Terminal {
     const left = [...replies];
     let since = 0;
     await this.until(() => {
-      if (prompt.test(this.text)) return true;
       const shown = clean(this.text.slice(since));
-      const next = left.findIndex(([on]) => on.test(shown));
+      const next = prompt.test(this.text) ? -1 : left.findIndex(([on]) => on.test(shown));
       for (const [, types] of next < 0 ? [] : left.splice(next, 1)) {
         since = this.text.length;
         this.type(types);
       }
-      return false;
+      return prompt.test(this.text);
     }, timeout);
     const [all, code] = prompt.exec(this.text)!;
     const printed = clean(this.text.slice(0, this.text.indexOf(all)));
@@ -86,21 +83,11 @@ export class Terminal {
 
   /** Waits for a state of the output; throws with its end. */
   private async until(reached: () => boolean, timeout: number): Promise<void> {
-    let late = false;
-    const timer = setTimeout(() => {
-      late = true;
-      this.changed();
-    }, timeout);
-    while (!reached()) {
-      if (late || this.child.exitCode !== null)
-        throw new Error(
-          `${late ? "the command still runs" : "the shell has ended"}:\n${clean(this.text).slice(-3000)}`,
-        );
-      await new Promise<void>((resolve) => {
-        this.changed = resolve;
-      });
+    for (const end = performance.now() + timeout; !reached(); await sleep(10)) {
+      if (performance.now() < end && this.child.exitCode === null) continue;
+      const why = this.child.exitCode === null ? "the command still runs" : "the shell has ended";
+      throw new Error(`${why}:\n${clean(this.text).slice(-3000)}`);
     }
-    clearTimeout(timer);
   }
 }
 
