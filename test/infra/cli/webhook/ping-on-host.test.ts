@@ -6,30 +6,26 @@ import { inNamespace, missing } from "../../host/namespace.ts";
 const request = "POST /webhook/site HTTP/1.1\r\nx-gitlab-token: a secret's \u00fc\r\n\r\n{}";
 const script = pingScript(request, "127.0.0.2", 9461);
 
-/** Prints the address that connects and what it sends, and answers. */
-const listener = `mkfifo "$folder/ready"
-perl -MSocket -e '
+/** Returns when it listens. A child prints the address that connects and what it sends, and answers. */
+const listener = `perl -MSocket -e '
   socket(my $s, AF_INET, SOCK_STREAM, 0); bind($s, pack_sockaddr_in(9461, INADDR_LOOPBACK)); listen($s, 1);
-  open(my $ready, ">", $ARGV[0]); close $ready;
+  exit if fork;
   my ($port, $from) = unpack_sockaddr_in(accept(my $c, $s));
   sysread($c, my $sent, 65536);
   print STDERR inet_ntoa($from), " ", unpack("H*", $sent);
   syswrite($c, "HTTP/1.1 200 OK\\r\\n\\r\\nok");
-' "$folder/ready" &
-read -r line <"$folder/ready" || :
-`;
+'`;
 const hex = (text: string): string => Buffer.from(text).toString("hex");
-const ran = (before: string) => inNamespace(`folder=$(mktemp -d)\n${before}${script}wait\nrm -r "$folder"`);
 
 test("it sends exactly the request, from the source's address, and prints the answer, or nothing without a socket", ({
   skip,
 }) => {
   const reason = missing("unshare", "ip");
   skip(reason !== undefined, reason);
-  expect(ran(listener)).toMatchObject({
+  expect(inNamespace(`${listener}\n${script}`)).toMatchObject({
     ...{ stderr: `127.0.0.2 ${hex(request)}`, stdout: `connected ${hex("HTTP/1.1 200 OK\r\n\r\nok")}` },
   });
-  expect(ran("")).toMatchObject({ stdout: "", stderr: "" });
+  expect(inNamespace(script)).toMatchObject({ stdout: "", stderr: "" });
 });
 
 test("no argument of a program has a part of the request", () => {
