@@ -5,55 +5,42 @@ import { traceText } from "../../../../infra/cli/trace/text.ts";
 import { verdict } from "../../../../infra/trace/verdict.ts";
 import { UserError } from "../../../../infra/user-error.ts";
 import { type Api, apiToken, type Fault, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
-import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import { analyticsPermission } from "../../../fakes/cloudflare/graphql.ts";
 import { type Row, securityLog } from "../../../fakes/cloudflare/security-log.ts";
 import { emptyZone, type Rule } from "../../../fakes/cloudflare/zone.ts";
 import { Hosts } from "../hosts.ts";
 
 const hosts = new Hosts();
-const authority = await createAuthority("test CA");
+/** Tokens without the permission to read events, and without the one to read rules. */
+const [blind, reader] = ["b".repeat(40), "r".repeat(40)] as const;
 let api: Api;
 beforeAll(async () => {
-  api = await startApi({ zone: emptyZone("example.org", "free"), authority });
+  const tokens = {
+    [apiToken]: [...permissions, analyticsPermission],
+    ...{ [blind]: permissions, [reader]: ["Zone Read", analyticsPermission] },
+  };
+  api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
 });
-afterAll(async () => {
-  hosts.remove();
-  await api.close();
-  await authority.close();
-});
+afterAll(() => api.close());
 
 const ray = "8f0c2d1e3a4b5c6d";
 const rejected = { status: 403, headers: { "cf-ray": `${ray}-FRA` } };
+const about = { version: "1", last_updated: "2026-01-01T00:00:00Z" };
 const rule = (id: string, ref: string, description: string): Rule => ({
-  ...{ id, ref, description, version: "1", action: "block", expression: "ssl", enabled: true },
-  last_updated: "2026-01-01T00:00:00Z",
+  ...{ id, ref, description, action: "block", expression: "ssl", enabled: true, ...about },
 });
 
 /** An event of the delivery, except for `change`. */
 function logged(change: Partial<Row>): void {
-  securityLog(api.zone).push({
-    ...{ action: "block", source: "firewallCustom", ruleId: "5f2b", rulesetId: "", description: "", kind: "firewall" },
-    ...{ rayName: ray, datetime: new Date().toISOString(), matchIndex: 0, clientIP: "192.0.2.1", userAgent: "" },
-    ...{ clientRequestHTTPHost: "", clientRequestHTTPMethodName: "POST" },
-    ...{ clientRequestPath: "/", clientRequestQuery: "" },
-    ...change,
-  });
+  const row = { action: "block", source: "firewallCustom", ruleId: "5f2b", description: "", rayName: ray };
+  securityLog(api.zone).push({ ...row, datetime: new Date().toISOString(), ...change });
 }
 
 beforeEach(() => {
-  api.tokens[apiToken] = [...permissions, analyticsPermission];
-  api.faults.length = 0;
-  api.requests.length = 0;
-  api.zone.plan = "free";
-  securityLog(api.zone).length = 0;
+  for (const list of [api.faults, api.requests, securityLog(api.zone)]) list.length = 0;
   const rules = [rule("aa11", "pushgate_rest", "pushgate: nothing else"), rule("bb22", "office", "only the office")];
-  api.zone.rulesets = [
-    {
-      ...{ id: "c0", name: "default", description: "", kind: "zone", phase: "http_request_firewall_custom", rules },
-      ...{ version: "1", last_updated: "2026-01-01T00:00:00Z" },
-    },
-  ];
+  const phase = "http_request_firewall_custom";
+  api.zone.rulesets = [{ id: "c0", name: "default", description: "", kind: "zone", phase, rules, ...about }];
 });
 
 type Answer = Parameters<typeof atCloudflare>[0][number];
@@ -61,14 +48,6 @@ type Access = Awaited<ReturnType<Parameters<typeof atCloudflare>[1]>>;
 const lookedAll = (answers: readonly Answer[], change: Access = {}) =>
   atCloudflare(answers, async () => ({ token: apiToken, baseUrl: api.url, zone: "example.org", ...change }), 60);
 const looked = async (change: Access = {}) => (await lookedAll([rejected], change))[0]!;
-
-/** The certainty, the names of the outcomes, and what is printed of the events. */
-async function traced() {
-  const seen = { answer: rejected, ...(await looked()) };
-  const found = verdict(seen);
-  const text = traceText({ ...seen, ...found });
-  return { certainty: found.certainty, names: found.outcomes.map(({ name }) => name), text };
-}
 
 test("a rule of the zone's own: the command prints it, and a fix that names it", async () => {
   logged({ ruleId: "bb22" });
@@ -82,29 +61,24 @@ test("a rule of the zone's own: the command prints it, and a fix that names it",
   expect(stdout).toMatch(/Cloudflare's events +block by firewallcustom, the zone's own rule "only the office" bb22\n/);
 });
 
-test("a configuration that cannot be read: the command goes on without the events", async () => {
-  hosts.program("bin/pulumi", "echo 'no stack is selected' >&2\nexit 1");
-  const { code, stdout } = await hosts.run("trace", "--status", "522", "--header", `cf-ray: ${ray}-FRA`);
-  expect(stdout).toContain("not looked at: the stack's configuration is unreadable: no stack is selected\n");
-  expect(code).toBe(1);
-});
-
-test.each([
-  ["pushgate's own", { ruleId: "aa11" }, ["not declared"], /pushgate's own rule "pushgate: nothing else" aa11/],
-  [
-    ...["unknown to the zone", { ruleId: "cc33", description: "of the account" }, ["not declared", "custom rule"]],
-    /from the rule "of the account" cc33\./,
-  ],
-] as const)("a rule that is %s", async (_, event, names, rule) => {
+test.each<[string, Partial<Row>, object, token?: string]>([
+  ["pushgate's own", { ruleId: "aa11" }, { owner: "pushgate", description: "pushgate: nothing else" }],
+  ["unknown to the zone", { ruleId: "cc33", description: "of the account" }, { description: "of the account" }],
+  ["one that the token may not read", { ruleId: "bb22", description: "a rule" }, { description: "a rule" }, reader],
+])("the rule of an event is %s", async (_, event, known, token = apiToken) => {
   logged(event);
-  expect(await traced()).toMatchObject({ names, text: expect.stringMatching(rule) });
+  const { ruleId: rule } = event;
+  expect(await looked({ token })).toEqual({
+    cloudflare: [{ source: "firewallcustom", action: "block", rule, ...known }],
+  });
 });
 
 test("the events of another ray, and of another day, are not this delivery's", async () => {
   logged({ source: "bic", rayName: "0123456789abcdef" });
   logged({ source: "uaBlock", datetime: new Date(Date.now() - 30 * 3_600_000).toISOString() });
-  expect(await looked()).toEqual({ cloudflare: [] });
-  expect((await traced()).text).toMatch(/Cloudflare's events +none found/);
+  const found = await looked();
+  expect(found).toEqual({ cloudflare: [] });
+  expect(traceText({ ...found, ...verdict(found) })).toMatch(/Cloudflare's events +none found/);
 });
 
 test("the events of several deliveries come with the requests of one, each to its own", async () => {
@@ -119,17 +93,9 @@ test("the events of several deliveries come with the requests of one, each to it
   expect(api.requests).toHaveLength(3);
 });
 
-test("without the permission to read the rules, an event has no owner, and stays", async () => {
-  api.tokens[apiToken] = ["Zone Read", analyticsPermission];
-  logged({ ruleId: "bb22", description: "only the office" });
-  expect(await looked()).toEqual({
-    cloudflare: [{ source: "firewallcustom", action: "block", rule: "bb22", description: "only the office" }],
-  });
-});
-
 test("the time range is one that each plan has", async () => {
   logged({ source: "bic", ruleId: "bic" });
-  for (const plan of ["free", "pro", "business", "enterprise"] as const) {
+  for (const plan of ["pro", "business", "enterprise", "free"] as const) {
     api.zone.plan = plan;
     expect(await looked()).toMatchObject({ cloudflare: [{ source: "bic" }] });
   }
@@ -138,8 +104,8 @@ test("the time range is one that each plan has", async () => {
 test("texts of an event lose control characters, line breaks and length, and none is a placeholder", async () => {
   const hostile = `\u001b[2J\r\n  8 receiver  rejected it\u202e {origin} $& ${"x".repeat(500)}`;
   logged({ source: "uaBlock", ruleId: hostile, description: hostile });
-  const { names, text } = await traced();
-  expect(names).toEqual(["user agent rule"]);
+  const seen = { answer: rejected, ...(await looked()) };
+  const text = traceText({ ...seen, ...verdict(seen) });
   expect(text).not.toMatch(/[\u001b\r\u202e]/);
   expect(text.match(/^ *8 receiver.*/gm)).toEqual([expect.stringMatching(/not reached$/)]);
   expect(text).toContain("rejected it? {origin} $& xxx");
@@ -147,16 +113,19 @@ test("texts of an event lose control characters, line breaks and length, and non
 });
 
 describe("not looked at, and why", () => {
-  const graphql = (status: number, body?: string): Fault => ({
-    ...{ status, path: /graphql/, times: 9 },
-    ...(body !== undefined && { body }),
-  });
-  const unauthorized = '{"data":null,"errors":[{"message":"not authorized for that account"}]}';
-  const empty = '{"data":null,"errors":null}';
+  const graphql = (status: number, more: Partial<Fault> = {}) => ({ status, path: /graphql/, times: 9, ...more });
+  const unauthorized = { body: '{"data":null,"errors":[{"message":"not authorized for that account"}]}' };
+  const empty = { body: '{"data":null,"errors":null}' };
   test.each<[string, Access, Fault | undefined, RegExp]>([
     ["no token", { token: undefined }, undefined, /^cloudflare:apiToken is not set\. Run: /],
     ["a wrong token", { token: "x".repeat(40) }, undefined, /^the API: 401 Invalid API Token \(1000\)$/],
     ["another zone's token", { zone: "example.net" }, undefined, /^cloudflare:apiToken cannot read a zone example/],
+    [
+      "a token without the permission",
+      { token: blind },
+      undefined,
+      /^the API: 403 .* the permission Analytics Read\.$/,
+    ],
     ["an API that is busy", {}, graphql(429), /^the API: 429 Please wait and try again/],
     ["an error with status 200", {}, graphql(200, unauthorized), /^the API: 200 not authorized for that .*\. Give /],
     ["an answer without data", {}, graphql(200, empty), /^the zone's plan has no security events$/],
@@ -168,21 +137,9 @@ describe("not looked at, and why", () => {
     expect(api.requests.filter((one) => /graphql/.test(JSON.stringify(one))).length).toBeLessThan(2);
   });
 
-  test("a token without the permission: the line names it, and the verdict is less certain", async () => {
-    logged({ source: "bic" });
-    api.tokens[apiToken] = permissions;
-    const { certainty, names, text } = await traced();
-    expect(text).toMatch(
-      /not looked at: the API: 403 zones .* are not authorized\. Give cloudflare:apiToken the permission Analytics Read\.\n/,
-    );
-    expect(certainty).toBe("unknown");
-    expect(names).toContain("browser check");
-  });
-
   const served = { ...rejected.headers, "x-served-by": "pushgate-proxy" };
   test.each<[string, Answer, RegExp]>([
     ["no answer", undefined, /^the answer has no ray\. Add --status and/],
-    ["no ray", { status: 403, headers: {} }, /^the answer has no ray/],
     ["a ray that is none", { status: 403, headers: { "cf-ray": `${ray}"}) { x }` } }, /^the answer has no ray/],
     ["an answer of the host's", { status: 403, headers: served }, /^it let the request pass/],
   ])("%s: no secret is read", async (_, answer, says) => {
