@@ -1,32 +1,17 @@
 /** What a host prints of its layers -> HostState: tables of others as real nft lists them, and hostile answers. */
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { scriptBeside, variables } from "../../../../infra/apply/shell.ts";
 import { layersOf, parseState } from "../../../../infra/cli/trace/state.ts";
-import { inNamespace, missing, Root } from "../../host/namespace.ts";
+import { inNamespace, missing } from "../../host/namespace.ts";
 import { hookOf, hostOf, probeOf, stackOf } from "../hosts.ts";
-
-const root = new Root();
-afterAll(() => root.remove());
 
 const stack = stackOf([{ ...hostOf("web1"), ssh: "deploy@web1", sudo: true }], [hookOf()]);
 const host = stack.hosts[0]!;
-const answer = (texts: Readonly<Record<string, string>>): string =>
-  Object.entries(texts)
-    .map(([what, text]) => `state ${what} ${Buffer.from(text).toString("base64")}\n`)
-    .join("");
 const probe = probeOf(layersOf(stack, host));
-const parsed = (texts: Readonly<Record<string, string>>) => parseState(answer({ probe, ...texts }), stack, host);
-
-/** What the script finds in the way of port 8443, in a namespace with these rules. */
-const drops = (rules: string): string[] => {
-  root.write("rules.nft", rules);
-  const script = `${variables({ port: 8443, spool: "/nowhere", logs: "/nowhere", findings: "" })}\n${scriptBeside(
-    new URL("../../../../infra/cli/trace/state.ts", import.meta.url).href,
-    "state.sh",
-  )}`;
-  const { stdout } = inNamespace(`nft -f ${root.at("rules.nft")}\n${script}`);
-  return parseState(stdout, stack, host).drops.slice();
-};
+function parsed(texts: Readonly<Record<string, string>>) {
+  const lines = Object.entries({ probe, ...texts }).map(([what, text]) => `state ${what} ${btoa(text)}\n`);
+  return parseState(lines.join(""), stack, host);
+}
 
 test("only rules of others that may drop connections to the port are found", ({ skip }) => {
   const reason = missing("nft");
@@ -45,7 +30,10 @@ test("only rules of others that may drop connections to the port are found", ({ 
     table("other_range", "tcp dport 8000-9000 drop"),
     table("other_jump", "jump far", "input", "chain far {\n ip saddr 173.245.48.0/20 drop\n}"),
   ];
-  expect(drops(tables.join(""))).toEqual([
+  const values = variables({ port: 8443, spool: "/nowhere", logs: "/nowhere", findings: "" });
+  const script = scriptBeside(new URL("../../../../infra/cli/trace/state.ts", import.meta.url).href, "state.sh");
+  const { stdout } = inNamespace(`nft -f - <<'RULES'\n${tables.join("")}RULES\n${values}\n${script}`);
+  expect(parseState(stdout, stack, host).drops).toEqual([
     "inet other_policy in: policy drop",
     "inet other_port in: tcp dport 8443 drop",
     "inet other_set in: tcp dport { 22, 8443 } reject",
@@ -56,8 +44,7 @@ test("only rules of others that may drop connections to the port are found", ({ 
 
 test("a host in order has no difference; one that differs is named by its first line", () => {
   expect(parsed({}).differences).toEqual([]);
-  const name = "pushgate-nginx.service is";
-  const differing = probeOf(layersOf(stack, host), { [name]: "masked inactive" });
+  const differing = probeOf(layersOf(stack, host), { "pushgate-nginx.service is": "masked inactive" });
   expect(parsed({ probe: differing }).differences).toEqual([
     {
       layer: "proxy",
@@ -67,37 +54,24 @@ test("a host in order has no difference; one that differs is named by its first 
   ]);
 });
 
-test("room and the guard's findings are read, and the prefix of commands has sudo", () => {
+test("room and the guard's findings are read without control characters, and the prefix of commands has sudo", () => {
   const state = parsed({
-    spool: "100 7 ro,relatime\n",
-    findings: "\n1793527200\tslice\tit admits\tremove it\n1793527260\tproven\tproven\t\n",
+    ...{ spool: "100 7 ro,relatime\n", drops: "inet \u001b[2Jother in: drop\n" },
+    findings: "\n1793527200\tslice\tit admits\tremove it\n1e99\t\u001b[2Jx\n",
   });
   expect(state).toMatchObject({
     ssh: "ssh deploy@web1 sudo",
     spool: { freeKiB: 100, freeFiles: 7, readOnly: true },
     findings: [
       { time: "2026-11-01T10:00:00.000Z", code: "slice", what: "it admits", fix: "remove it" },
-      { time: "2026-11-01T10:01:00.000Z", code: "proven", what: "proven", fix: "" },
+      { time: "unknown time", code: "?[2Jx", what: "", fix: "" },
     ],
+    drops: ["inet ?[2Jother in: drop"],
     sockets: [{ unit: "pushgate-receiver-github.socket", hooks: ["site"] }],
   });
 });
 
-test("an answer that is cut, forged or hostile gives no state and throws nothing", () => {
-  for (const text of [
-    "",
-    "state",
-    "state probe %%%",
-    "state __proto__ e30=",
-    "state findings bnVsbA==\nstate probe bnVsbA==",
-  ]) {
-    const state = parseState(text, stack, host);
-    expect(state.differences.map(({ layer }) => layer)).toEqual(["probe"]);
-  }
-  const hostile = parsed({
-    drops: "inet \u001b[2Jother in: drop\n",
-    findings: "1e99\t\u001b[2Jx\n",
-  });
-  expect(hostile.drops).toEqual(["inet ?[2Jother in: drop"]);
-  expect(hostile.findings).toEqual([{ time: "unknown time", code: "?[2Jx", what: "", fix: "" }]);
-});
+test.each(["", "state", "state probe %%%", "state __proto__ e30=", "state findings bnVsbA==\nstate probe bnVsbA=="])(
+  "an answer that is cut or forged gives no state and throws nothing: %j",
+  (text) => expect(parseState(text, stack, host).differences.map(({ layer }) => layer)).toEqual(["probe"]),
+);
