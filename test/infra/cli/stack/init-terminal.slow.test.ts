@@ -120,7 +120,9 @@ test("a command that reads secrets prompts for the passphrase where there is a t
   const { code, text } = await terminal.run(`${pushgate} hook site`, [passphrase]);
   expect([code, text], text).toEqual([0, expect.stringContaining(`secret        ${"c".repeat(44)}`)]);
   const without = await terminal.run(`${pushgate} hook site </dev/null`);
-  expect(without.text).toContain("the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI");
+  expect(without.text).toContain(
+    "the stack has a passphrase. Set PULUMI_CONFIG_PASSPHRASE or PULUMI_CONFIG_PASSPHRASE_FILE.",
+  );
 });
 
 test("a change of several hosts prompts, and only a yes goes on", async () => {
