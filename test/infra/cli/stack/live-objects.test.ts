@@ -1,5 +1,5 @@
 /** `npx pushgate adopt` among several candidates of each kind. The rest of the command: test/engine/adopt.test.ts. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { find, type Resource } from "../../../../infra/cli/stack/live-objects.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { records } from "../../../../infra/edge/dns.ts";
@@ -17,21 +17,14 @@ beforeEach(() => {
   Object.assign(api.zone, emptyZone("example.org", "pro"));
 });
 
-const type = "cloudflare:index/dnsRecord:DnsRecord";
-const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
-const declared: Resource[] = records({ ...served, hosts: [exampleHost, second] })
-  .filter((record) => record.type === "A")
-  .map((inputs) => ({
-    ...{ type, inputs },
-    name: inputs.name === siteHostname ? `${inputs.name} A ${inputs.content}` : `${inputs.name} A`,
-  }));
 const access = () => cloudflareApi({ baseUrl: api.url, token: apiToken });
-const adopted = async (name: string) => {
-  const found = declared
-    .filter((one) => one.inputs.name === name)
-    .map((one) => find(access(), one, api.zone, declared));
-  return (await Promise.all(found)).map(({ id, notes = [] }) => [id?.split("/")[1], ...notes]);
-};
+const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", address: "203.0.113.11" };
+const declared = records({ ...served, hosts: [exampleHost, second] })
+  .filter(({ type }) => type === "A")
+  .map((inputs): Resource => {
+    const name = inputs.name === siteHostname ? `${inputs.name} A ${inputs.content}` : `${inputs.name} A`;
+    return { type: "cloudflare:index/dnsRecord:DnsRecord", name, inputs };
+  });
 
 const name = exampleHost.hostname;
 const elsewhere = (to: string, whose: string) =>
@@ -47,7 +40,9 @@ test.each<[string, string, string, string[], unknown[]]>([
 ])("of the records adopt takes %s", async (_, name, type, contents, taken) => {
   const record = (content: string) => ({ id: content, name, type, content, proxied: true, ttl: 1 });
   api.zone.dns_records.push(...contents.map(record));
-  expect(await adopted(name)).toEqual(taken);
+  const wanted = declared.filter(({ inputs }) => inputs.name === name);
+  const found = await Promise.all(wanted.map((one) => find(access(), one, api.zone, declared)));
+  expect(found.map(({ id, notes = [] }) => [id?.split("/")[1], ...notes])).toEqual(taken);
 });
 
 /** The object's id as the import file has it, what it is, and the notes. */
@@ -56,16 +51,19 @@ const found = async (kind: string, inputs: Resource["inputs"], name = "") => {
   const { id, what, notes = [] } = await find(access(), resource, api.zone, [resource]);
   return [id?.replace(api.zone.id, "Z"), what, ...notes];
 };
+const nothing = [undefined, undefined];
 
 test("of a phase's rulesets adopt takes the zone's own, not a managed one and not another phase's", async () => {
   const phase = "http_request_firewall_custom";
-  const ruleset = (letter: string, kind: string, of = phase) =>
-    ({ id: letter.repeat(32), kind, name: `${letter} rules`, phase: of, version: "1", rules: [] }) as never;
-  const inputs = { phase, kind: "zone" };
-  api.zone.rulesets = [ruleset("a", "managed"), ruleset("b", "custom"), ruleset("d", "zone", "http_request_origin")];
-  expect(await found("ruleset:Ruleset", inputs)).toEqual([undefined, undefined]);
-  api.zone.rulesets.push(ruleset("c", "zone"));
-  expect(await found("ruleset:Ruleset", inputs)).toEqual([`zones/Z/${"c".repeat(32)}`, 'ruleset "c rules"']);
+  const add = (letter: string, kind: string, of = phase) =>
+    api.zone.rulesets.push({ id: letter.repeat(32), kind, name: `${letter} rules`, phase: of, rules: [] } as never);
+  const own = () => found("ruleset:Ruleset", { phase, kind: "zone" });
+  add("a", "managed");
+  add("b", "custom");
+  add("d", "zone", "http_request_origin");
+  expect(await own()).toEqual(nothing);
+  add("c", "zone");
+  expect(await own()).toEqual([`zones/Z/${"c".repeat(32)}`, 'ruleset "c rules"']);
 });
 
 test("of the origin certificates adopt takes the newest with exactly these names, and names the others", async () => {
@@ -75,7 +73,7 @@ test("of the origin certificates adopt takes the newest with exactly these names
     api.zone.origin_certificates.push({ id, certificate: "", hostnames, expires_on });
   certificate("more", [...names, "zoo.example.org"], "2041-11-01T00:00:00Z");
   certificate("fewer", names.slice(1), "2041-11-01T00:00:00Z");
-  expect(await adopted()).toEqual([undefined, undefined]);
+  expect(await adopted()).toEqual(nothing);
   certificate("older", names, "2040-01-01T00:00:00Z");
   certificate("newest", names.toReversed(), "2041-11-02T00:00:00Z");
   certificate("old", names, "2041-11-01T00:00:00Z");
@@ -91,9 +89,8 @@ test("of the client certificates adopt takes the newest that pushgate made for t
   const issuer = "pushgate origin pulls of example.org";
   const issued = async (by: string) => {
     const authority = await createAuthority(by);
-    const { certificate } = await authority.issue(issuer);
-    await authority.close();
-    return certificate;
+    onTestFinished(() => authority.close());
+    return (await authority.issue(issuer)).certificate;
   };
   const uploaded = (id: string, certificate: string, uploaded_on: string, status = "active") =>
     api.zone.origin_pulls.hostname_certificates.push({ id, certificate, status, uploaded_on } as never);
@@ -102,7 +99,7 @@ test("of the client certificates adopt takes the newest that pushgate made for t
   uploaded("broken", "no certificate", "2026-04-01T00:00:00Z");
   const own = await issued(issuer);
   for (const status of ["deleted", "pending_deletion"]) uploaded(status, own, "2026-05-01T00:00:00Z", status);
-  expect(await found(kind, {})).toEqual([undefined, undefined]);
+  expect(await found(kind, {})).toEqual(nothing);
   for (const [id, month] of Object.entries({ older: 1, newest: 3, old: 2 }))
     uploaded(id, own, `2026-0${month}-01T00:00:00Z`);
   expect(await found(kind, {})).toEqual([
@@ -120,7 +117,7 @@ test("of the origin pulls of hostnames adopt takes those of this hostname, unles
   const own = () => found(kind, { configs: [{ hostname }] });
   for (const status of ["deleted", "pending_deletion"]) pulls(hostname, status);
   pulls(siteHostname, "active");
-  expect(await own()).toEqual([undefined, undefined]);
+  expect(await own()).toEqual(nothing);
   api.zone.origin_pulls.hostnames = [];
   pulls(hostname, "active");
   const one = [`Z/${hostname}`, `client certificate of ${hostname} for ${hostname}`];
