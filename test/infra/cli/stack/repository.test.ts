@@ -79,79 +79,48 @@ package-lock.json
 netlify.toml [build]\ncommand = "pip install -r a.txt && make production-build"
 = no file names; tools.node: {}; npm: true; netlify.toml also runs ${"`"}make production-build${"`"}, and
 
-an image in a workflow of Forgejo
-hugo.toml
-.forgejo/workflows/x.yaml jobs: { a: { container: 'hugomods/hugo:exts-0.152.2' } }
-= tools.hugo: 0.152.2
-
 Woodpecker
 hugo.toml
 .woodpecker/x.yml steps: { a: { image: hugomods/hugo:exts-0.152.2, commands: [hugo --buildFuture] } }
 = tools.hugo: 0.152.2; hugo.arguments: --buildFuture
 
-GitLab
+GitLab, and replaced modules
 hugo.toml
+go.mod require a.b/c v1.0.0\nreplace a.b/c => ../c
 .gitlab-ci.yml image: registry.gitlab.com/pages/hugo/hugo_extended:0.123.4\npages: { script: [hugo -e staging] }
-= tools.hugo: 0.123.4; hugo.environment: staging
+= tools.hugo: 0.123.4; Hugo modules: some are replaced; hugo.environment: staging
 
-a download
+a download in a workflow of Forgejo
 hugo.toml
-.github/workflows/x.yml jobs: { a: { steps: [{ run: 'curl -LO https://x/hugo_extended_0.147.1_linux-amd64.deb' }] } }
+.forgejo/workflows/x.yaml jobs: { a: { steps: [{ run: 'curl -LO https://x/hugo_extended_0.147.1_linux-amd64.deb' }] } }
 = tools.hugo: 0.147.1
 
-version managers
+Vercel, and Render
 hugo.toml
-.tool-versions hugo extended_0.120.4\n
-mise.toml [tools]\nhugo = "0.121"
-= tools.hugo: 0.120.4
-
-Vercel
-hugo.toml
+render.yaml services: [{ envVars: [{ key: SASS_VERSION, value: 1.97.1 }] }]
 vercel.json {"build":{"env":{"HUGO_VERSION":"0.140"}},"buildCommand":"HUGO_PARAMS_STAGE=beta hugo --config a.toml && npx pagefind"}
-= tools.hugo: 0.140.0; hugo.variables.HUGO_PARAMS_STAGE: beta; vercel.json has ${"`"}--config${"`"}, for which; vercel.json also runs ${"`"}npx pagefind${"`"}
+= tools.hugo: 0.140.0; tools.sass: 1.97.1; hugo.variables.HUGO_PARAMS_STAGE: beta; vercel.json has ${"`"}--config${"`"}, for which; vercel.json also runs ${"`"}npx pagefind${"`"}
 
-Render
-hugo.toml
-render.yaml services: [{ envVars: [{ key: HUGO_VERSION, value: 0.130.0 }] }]
-= tools.hugo: 0.130.0
-
-a site in a folder, beside a theme's example
+a site in a folder, beside a theme's example, and version managers
 docs/config.toml baseURL = "/"
 themes/a/exampleSite/config.toml baseURL = "/"
-= folder: docs; no file names
-
-a theme's least release
-hugo.toml theme = "a"
-themes/a/theme.toml min_version = "0.146.0"
-= tools.hugo: {"least":"0.146.0"}
-
-a theme that any Hugo builds
-hugo.toml theme = "a"
-themes/a/theme.toml min_version = "0.41"
-.github/workflows/x.yml jobs: { a: { steps: [{ run: 'get $\{{ vars.HUGO_VERSION || 1 }}' }] } }
-= no file names
+.tool-versions hugo extended_0.120.4\n
+mise.toml [tools]\nhugo = "0.121"
+= folder: docs; tools.hugo: 0.120.4
 
 layouts of a later Hugo, and Dart Sass in one
 hugo.toml
-layouts/_partials/a.html {{ dict "transpiler" "dartsass" }}
+layouts/all.html {{ dict "transpiler" "dartsass" }}
 = tools.hugo: {"least":"0.146.0"}; tools.sass: {}
 
-bep/bepsays.com
-hugo.toml
-layouts/all.html
-= tools.hugo: {"least":"0.146.0"}
-
-modules in _vendor, and Git LFS
-hugo.toml
+a theme that any Hugo builds, modules in _vendor, and Git LFS
+hugo.toml theme = "a"
+themes/a/theme.toml min_version = "0.41"
+.github/workflows/x.yml jobs: { a: { steps: [{ run: 'get $\{{ vars.HUGO_VERSION || 1 }}' }] } }
 go.mod require a.b/c v1.0.0
 _vendor/modules.txt
 .gitattributes *.png filter=lfs
 = no file names; Hugo modules: nothing to set, they are in _vendor; Git LFS: nothing to set
-
-replaced modules
-hugo.toml
-go.mod require a.b/c v1.0.0\nreplace a.b/c => ../c
-= no file names; Hugo modules: some are replaced
 
 a theme with an example
 exampleSite/hugo.toml baseURL = "x"
