@@ -1,5 +1,5 @@
 /** Each outcome is recognised by what it leaves in each source, and with less evidence the verdict is never another's. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Answer, Evidence, NginxLine, SecurityEvent } from "../../../infra/trace/evidence.ts";
 import { outcomes } from "../../../infra/trace/outcomes.ts";
 import { verdict } from "../../../infra/trace/verdict.ts";
@@ -20,6 +20,8 @@ const botFight = event("botfight", "managedchallenge", { rule: "bot_fight_mode" 
 /** An answer of Cloudflare's own, and the event of the product that made it. */
 const decided = (seen: Evidence, ...cloudflare: SecurityEvent[]): Evidence => ({ ...seen, cloudflare });
 const page = "Sorry, you have been blocked";
+const blockedBy = (source: string, more: Partial<SecurityEvent> = {}): Evidence =>
+  decided(own(403, page), event(source, "block", more));
 const line = (change: Partial<NginxLine>): NginxLine => ({
   ...{ status: 403, up_status: "", up_connect: "", in_ranges: "1", limit: "PASSED", client: "192.0.2.1" },
   ...change,
@@ -50,40 +52,34 @@ const late: Evidence = {
 const left: Readonly<Record<string, readonly Evidence[]>> = {
   "never sent": [{ history: "none", nginx: "none", receiver: "none" }, { history: "none" }],
   "no record": [own(409, "error code: 1001")],
-  "not declared": [decided(own(403, page), event("firewallcustom", "block", { owner: "pushgate" }))],
+  "not declared": [blockedBy("firewallcustom", { owner: "pushgate" })],
   "custom rule": [
-    decided(own(403, page), event("firewallcustom", "block", { owner: "zone" })),
+    blockedBy("firewallcustom", { owner: "zone" }),
     decided(own(418, "the zone's own text"), event("firewallcustom", "block", { owner: "zone" })),
     decided(own(403, "error code: 1020"), event("firewallrules", "block", { owner: "zone" })),
   ],
-  "managed rule": ["firewallmanaged", "waf"].map((source) => decided(own(403, page), event(source))),
+  "managed rule": [blockedBy("firewallmanaged"), blockedBy("waf")],
   "access rule": [
     ...["1005", "1006", "1007", "1008", "1009", "1012"].map((number) => own(403, `error code: ${number}`)),
     ...["ip", "iprange", "country", "asn"].map((source) => decided(own(403), event(source))),
     decided(own(403, "error code: 1106"), event("ip")),
   ],
   "zone lockdown": [decided(own(403, "error code: 1106"), event("zonelockdown"))],
-  "user agent rule": [decided(own(403, page), event("uablock"))],
+  "user agent rule": [blockedBy("uablock")],
   "rate limit": [own(429, "error code: 1015"), decided(own(429), event("ratelimit"))],
   "DDoS protection": [
-    decided(own(403, page), event("l7ddos")),
-    decided(own(429), event("l7ddos")),
+    ...[blockedBy("l7ddos"), decided(own(429), event("l7ddos"))],
     decided(own(0), event("l7ddos", "connectionclose")),
   ],
-  malformed: [decided(own(400), event("validation")), decided(own(403, page), event("sanitycheck"))],
-  "another Cloudflare product": [
-    ...[decided(own(403, page), event("apishield")), decided(own(403, "error code: 1011"), event("hot"))],
-  ],
+  malformed: [decided(own(400), event("validation")), blockedBy("sanitycheck")],
+  "another Cloudflare product": [blockedBy("apishield"), decided(own(403, "error code: 1011"), event("hot"))],
   "another program at Cloudflare": [own(302), own(200, "a page"), own(500, "error code: 1101")],
   "Bot Fight Mode": [
     decided(waiting, botFight),
     // pushgate's rule let it pass, and cannot skip this product.
     decided(waiting, event("firewallcustom", "skip", { owner: "pushgate" }), botFight),
   ],
-  "Super Bot Fight Mode": [
-    decided(waiting, event("botmanagement", "managedchallenge")),
-    decided(own(403, page), event("botmanagement")),
-  ],
+  "Super Bot Fight Mode": [decided(waiting, event("botmanagement", "managedchallenge")), blockedBy("botmanagement")],
   "browser check": [own(403, "error code: 1010"), decided(own(403), event("bic"))],
   "security level": ["managedchallenge", "jschallenge", "challenge"].map((action) =>
     decided(waiting, event("securitylevel", action)),
@@ -134,43 +130,23 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   ignored: [byReceiver(200)],
   accepted: [byReceiver(202)],
 };
+const bots = ["Bot Fight Mode", "Super Bot Fight Mode"];
+const challenges = [...bots, "browser check", "security level", "challenge by a rule"];
+const others = ["another Cloudflare product", "another program at Cloudflare"];
+const rules = ["not declared", "custom rule", "managed rule", "access rule", "zone lockdown", "user agent rule"];
+const blockers = [...rules, "DDoS protection", "malformed", "another Cloudflare product", "Super Bot Fight Mode"];
 /** What leaves several outcomes: one of them, the evidence, all of them, and the certainty. */
 const alike: Readonly<Record<string, readonly [Evidence, readonly string[], "likely" | "unknown"]>> = {
   "no address": [own(0), ["no address", "DDoS protection", "firewall"], "unknown"],
-  "not declared": [
-    own(403, page),
-    ["not declared", "custom rule", "managed rule", "access rule", "zone lockdown", "user agent rule"].concat([
-      "DDoS protection",
-      "malformed",
-      "another Cloudflare product",
-      "Super Bot Fight Mode",
-    ]),
-    "unknown",
-  ],
+  "not declared": [own(403, page), blockers, "unknown"],
   // The event names a rule that the zone's rulesets do not have: it may be of the account, or deleted.
-  "custom rule": [decided(own(403, page), event("firewallcustom")), ["not declared", "custom rule"], "likely"],
+  "custom rule": [blockedBy("firewallcustom"), ["not declared", "custom rule"], "likely"],
   "zone lockdown": [own(403, "error code: 1106"), ["access rule", "zone lockdown"], "likely"],
-  "rate limit": [
-    own(429),
-    ["custom rule", "rate limit", "DDoS protection", "another Cloudflare product", "another program at Cloudflare"],
-    "likely",
-  ],
-  malformed: [
-    own(400),
-    ["custom rule", "malformed", "another Cloudflare product", "another program at Cloudflare"],
-    "likely",
-  ],
+  "rate limit": [own(429), ["custom rule", "rate limit", "DDoS protection", ...others], "likely"],
+  malformed: [own(400), ["custom rule", "malformed", ...others], "likely"],
   "another program at Cloudflare": [own(404), ["custom rule", "another program at Cloudflare"], "likely"],
-  "security level": [
-    waiting,
-    ["Bot Fight Mode", "Super Bot Fight Mode", "browser check", "security level", "challenge by a rule"],
-    "likely",
-  ],
-  "Super Bot Fight Mode": [
-    decided(own(403, "", challenged), event("botfight", "managedchallenge")),
-    ["Bot Fight Mode", "Super Bot Fight Mode"],
-    "likely",
-  ],
+  "security level": [waiting, challenges, "likely"],
+  "Super Bot Fight Mode": [decided(own(403, "", challenged), event("botfight", "managedchallenge")), bots, "likely"],
 };
 const rows = [
   ...Object.entries(left).flatMap(([name, all]) => all.map((seen) => [name, seen] as const)),
@@ -184,19 +160,20 @@ const without = (seen: Evidence, ...withheld: readonly string[]): Evidence =>
 test("each outcome has a row here", () =>
   expect(new Set(rows.map(([name]) => name))).toEqual(new Set(outcomes.map(({ name }) => name))));
 
-describe("with all sources", () => {
-  test.each(Object.entries(left))("%s is certain", (name, all) => {
-    for (const seen of all) {
-      expect(namesOf(seen)).toEqual([name]);
-      expect(verdict(seen).certainty).toBe("certain");
-    }
-  });
-  test.each(Object.entries(alike))("%s is one of those that look alike", (name, [seen, names, certainty]) => {
+test.each(Object.entries(left))("with all sources %s is certain", (name, all) => {
+  for (const seen of all) {
+    expect(namesOf(seen)).toEqual([name]);
+    expect(verdict(seen).certainty).toBe("certain");
+  }
+});
+test.each(Object.entries(alike))(
+  "with all sources %s is one of those that look alike",
+  (name, [seen, names, certainty]) => {
     expect(namesOf(seen)).toEqual(names);
     expect(names).toContain(name);
     expect(verdict(seen).certainty).toBe(certainty);
-  });
-});
+  },
+);
 
 test("with any source withheld, the true outcome is among those left, and no fewer are", () => {
   for (const [name, seen] of rows)
@@ -209,17 +186,13 @@ test("with any source withheld, the true outcome is among those left, and no few
 });
 
 test("a header that a person did not type rules nothing out; one typed as absent does", () => {
-  for (const [name, seen] of rows) {
-    if (seen.answer === undefined) continue;
-    const { status } = seen.answer;
-    const typed = (headers: Record<string, string>) => namesOf({ answer: { status, headers, partial: true } });
-    expect(typed({})).toContain(name);
-    const { "x-served-by": server = "" } = seen.answer.headers;
-    expect(typed({ "x-served-by": server })).toContain(name);
+  const typed = (status: number, headers: Answer["headers"]) => namesOf({ answer: { status, headers, partial: true } });
+  for (const [name, { answer }] of rows) {
+    const { status = 0, headers: { "x-served-by": server = "" } = {} } = answer ?? {};
+    for (const headers of answer ? [{}, { "x-served-by": server }] : []) expect(typed(status, headers)).toContain(name);
   }
-  const notFound = (headers: Record<string, string>) =>
-    namesOf({ answer: { status: 404, headers, partial: true } }).includes("no hook");
-  expect([notFound({}), notFound({ "x-served-by": "" })]).toEqual([true, false]);
+  expect(typed(404, {})).toContain("no hook");
+  expect(typed(404, { "x-served-by": "" })).not.toContain("no hook");
 });
 
 test("each outcome that an event can prove is certain by the event alone", () => {
@@ -241,50 +214,49 @@ test("no event, and one of an action that lets the request pass or that is not k
     }
 });
 
-describe("the fix names the rule of the event", () => {
-  const fixOf = (...events: SecurityEvent[]) => verdict({ cloudflare: events }).outcomes[0]?.fix;
-  test.each<[SecurityEvent, RegExp]>([
-    [event("firewallcustom", "block", { owner: "zone" }), /^Exclude .* from the zone's own rule "a rule" 5f2b\./],
-    [event("firewallmanaged", "block", { description: "" }), /from the rule 5f2b\.$/],
-    [event("ip", "block", { rule: "", description: "" }), /^Remove the rule, or let/],
-    [event("uablock", "block", { description: "$& $1" }), /remove the rule "\$& \$1" 5f2b/],
-  ])("%j", (one, text) => expect(fixOf(event("firewallcustom", "skip", { description: "no" }), one)).toMatch(text));
-  test("and without an event, no rule", () =>
-    expect(verdict(own(429, "error code: 1015")).outcomes[0]?.fix).toContain("exclude the hostname from that rule."));
+test.each<[string, SecurityEvent[], RegExp]>([
+  [
+    "the zone's",
+    [event("firewallcustom", "block", { owner: "zone" })],
+    /^Exclude .* the zone's own rule "a rule" 5f2b\./,
+  ],
+  ["one without a text", [event("firewallmanaged", "block", { description: "" })], /from the rule 5f2b\.$/],
+  ["one without a name", [event("ip", "block", { rule: "", description: "" })], /^Remove the rule, or let/],
+  ["one with a pattern", [event("uablock", "block", { description: "$& $1" })], /remove the rule "\$& \$1" 5f2b/],
+  ["none without an event", [], /exclude the hostname from that rule\.$/],
+])("the fix names the rule of the event: %s", (_, events, text) => {
+  const cloudflare = [event("firewallcustom", "skip", { description: "no" }), ...events];
+  const seen = events.length > 0 ? { cloudflare } : own(429, "error code: 1015");
+  expect(verdict(seen).outcomes[0]?.fix).toMatch(text);
 });
 
 test("nothing that was looked at, and sources that contradict each other, have no verdict", () => {
-  expect(verdict({}).certainty).toBe("unknown");
-  expect(verdict({}).outcomes).toHaveLength(outcomes.length);
-  const contradicting = verdict({ ...byReceiver(202), answer: own(522).answer! });
-  expect(contradicting).toEqual({ certainty: "unknown", outcomes: [], causes: [] });
+  expect([verdict({}).certainty, namesOf({})]).toEqual(["unknown", outcomes.map(({ name }) => name)]);
+  const contradicting = { ...byReceiver(202), answer: own(522).answer! };
+  expect(verdict(contradicting)).toEqual({ certainty: "unknown", outcomes: [], causes: [] });
 });
 
 test("each outcome has a layer of the picture, says what happened, and how it is fixed if it was rejected", () => {
-  for (const { name, layer, what, fix } of outcomes) {
+  for (const { name, layer, what, fix = "none" } of outcomes) {
     expect(layer, name).toMatch(/^(the git host|[1-8] \w.+|delivered)$/);
     expect(what, name).toMatch(/^\w.* \w/);
-    if (layer === "delivered") expect(fix, name).toBe(undefined);
-    else expect(fix, name).toMatch(/^(npx pu|[A-Z]\w+ )/);
+    expect(fix, name).toMatch(layer === "delivered" ? /^none$/ : /^(npx pu|[A-Z]\w+ )/);
   }
 });
 
-describe("nginx's line alone", () => {
-  const connected = { up_connect: "0.000" };
-  test.each<[string, Partial<NginxLine>, boolean]>([
-    ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "-" }, false],
-    ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "403", ...connected }, false],
-    ["unreachable socket", { status: 503, up_status: "502", in_ranges: "0" }, false],
-    ["too many requests", { status: 429, limit: "REJECTED", up_status: "-" }, true],
-    ["too many requests", { status: 429, limit: "PASSED" }, false],
-    ["too many requests", { status: 429, limit: "REJECTED", up_status: "429" }, false],
-    ["closed connection", { status: 502, up_status: "502", up_connect: "-" }, false],
-    ["accepted", { status: 202, up_status: "200", ...connected }, false],
-    ["accepted", { status: 202, up_status: "202" }, false],
-  ])("of %s: %j is %s", (name, change, is) => {
-    const left = verdict({ nginx: line(change) }).outcomes.map((outcome) => outcome.name);
-    expect(left.includes(name)).toBe(is);
-  });
+const connected = { up_connect: "0.000" };
+test.each<[string, Partial<NginxLine>, boolean]>([
+  ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "-" }, false],
+  ["outside of the ranges", { status: 403, in_ranges: "0", up_status: "403", ...connected }, false],
+  ["unreachable socket", { status: 503, up_status: "502", in_ranges: "0" }, false],
+  ["too many requests", { status: 429, limit: "REJECTED", up_status: "-" }, true],
+  ["too many requests", { status: 429, limit: "PASSED" }, false],
+  ["too many requests", { status: 429, limit: "REJECTED", up_status: "429" }, false],
+  ["closed connection", { status: 502, up_status: "502", up_connect: "-" }, false],
+  ["accepted", { status: 202, up_status: "200", ...connected }, false],
+  ["accepted", { status: 202, up_status: "202" }, false],
+])("nginx's line alone may be of %s: %j is %s", (name, change, is) => {
+  expect(namesOf({ nginx: line(change) }).includes(name)).toBe(is);
 });
 
 test("Cloudflare's page is known by its number", () => {
