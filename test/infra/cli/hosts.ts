@@ -61,6 +61,13 @@ export const status = (changed: Partial<Status> = {}): Status => ({
   ...changed,
 });
 
+/** Of `add`: does as service/builder, writes the status with this last run, then removes the request. */
+export function builds(last: Partial<Status["last"]>): string {
+  const text = JSON.stringify(status({ last: { ...status().last, ...last } }));
+  const written = `printf '%s' '${text}' >"$status.new" && mv "$status.new" "$status"`;
+  return `${written} && rm "$root/var/spool/pushgate-root/site/$request"`;
+}
+
 const running = "loaded active running success enabled";
 const everyUnit = {
   "pushgate-nginx.socket": running,

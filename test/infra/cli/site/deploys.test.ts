@@ -9,7 +9,7 @@ import { placesOf } from "../../../../service/builder/places.ts";
 import { beginRun, endRun } from "../../../../service/builder/run/runs.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { results } from "../../../../service/metrics/builds.ts";
-import { ends, Hosts, hookOf, hostOf, status } from "../hosts.ts";
+import { builds, ends, Hosts, hookOf, hostOf } from "../hosts.ts";
 
 const hosts = new Hosts();
 
@@ -138,9 +138,8 @@ test.each([
 ])(
   "build prints the run with its phases, what Hugo printed, and its result: %s",
   async (result, code, says, stderr) => {
-    const last = { ...status().last, result, reason: "R", warnings: ["W"], trigger: ["request of root (build)"] };
-    const done = `printf '%s' '${JSON.stringify(status({ last }))}' >"$status.new" && mv "$status.new" "$status"`;
-    hosts.add("web2", { builder: `${done} && rm "$root/var/spool/pushgate-root/site/$request"` });
+    const last = { result, reason: "R", warnings: ["W"], trigger: ["request of root (build)"] };
+    hosts.add("web2", { builder: builds(last) });
     write(4, published, "Start building sites …\n", "web2");
     const phases = "fetch 300 ms, checkout 40 ms, build 1\\.2 s, publish 60 ms";
     const stdout = expect.stringMatching(new RegExp(`${phases}\n.*\n {6}Start building sites …\n${says}$`));
