@@ -165,21 +165,11 @@ export class Hosts extends Root {
     repository.git("symbolic-ref", "HEAD", `refs/heads/${branch}`);
   }
 
-  /**
-   * Sets the configuration that `pulumi config --json` prints; `others` are further keys with plain values. calls.log has
-   * the other calls of pulumi that change something, with their input, and pulumi.log has all.
-   */
-  configure(
-    hosts: readonly (string | object)[],
-    hooks: readonly object[],
-    secrets: object = {},
-    others: Readonly<Record<string, string>> = {},
-  ): void {
+  /** Sets what `pulumi config --json` prints. calls.log has the calls that change something, pulumi.log has all. */
+  configure(hosts: readonly (string | object)[], hooks: readonly object[], secrets: object = {}): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
-    const plain = Object.fromEntries(Object.entries(others).map(([key, value]) => [key, { value, secret: false }]));
     const all = hosts.map((host) => (typeof host === "string" ? hostOf(host) : host));
-    const lists = { "pushgate:hosts": of(all), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
-    const config = { ...lists, ...plain };
+    const config = { "pushgate:hosts": of(all), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
     this.previewed();
     for (const log of ["calls.log", "pulumi.log"]) this.write(log, "");
     this.write("config.json", JSON.stringify(config));

@@ -1,5 +1,5 @@
 /** What a host reports of itself explains an outcome that is left, and never adds or removes one. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { units } from "../../../infra/host/paths.ts";
 import { causes } from "../../../infra/trace/causes.ts";
 import type { Evidence, HostState } from "../../../infra/trace/evidence.ts";
@@ -8,6 +8,7 @@ import { verdict } from "../../../infra/trace/verdict.ts";
 
 const [github, docs] = [units.socket("github"), units.socket("docs")];
 const room = { freeKiB: 1 << 20, freeFiles: 1000, readOnly: false };
+const readOnly = { ...room, readOnly: true };
 const state = (change: Partial<HostState> = {}): HostState => ({
   ...{ host: "web1", ssh: "ssh root@web1", differences: [], findings: [], drops: [], spool: room, logs: room },
   sockets: [
@@ -16,9 +17,7 @@ const state = (change: Partial<HostState> = {}): HostState => ({
   ],
   ...change,
 });
-const line = {
-  ...{ status: 503, up_status: "504", up_connect: "-", in_ranges: "1", limit: "PASSED", client: "192.30.252.9" },
-};
+const line = { status: 503, up_status: "504", up_connect: "-", in_ranges: "1", limit: "PASSED", client: "192.0.2.9" };
 const sent: Evidence = { time: "2026-11-01T10:00:00.000Z", hook: "site", nginx: line, receiver: "none" };
 function of(name: string, change: Partial<HostState>, attempt: Evidence = sent): string[] {
   const outcome = outcomes.find((one) => one.name === name)!;
@@ -36,32 +35,27 @@ const systemctl = (words: string) => `ssh root@web1 systemctl ${words}`;
 const free = "Free space; this lists the largest folders: ssh root@web1 'du -xm / 2>/dev/null | sort -n | tail -n 20'";
 const kernel = "See why the kernel made it so: ssh root@web1 journalctl --dmesg --priority=err";
 
-describe("each state that is broken has its own cause and fix", () => {
-  const inactive = { about: "pushgate-nginx.service", found: "enabled inactive" };
-  const conf = { path: "/etc/pushgate/nginx.conf" };
-  const failed = { about: github, found: "enabled failed in" };
-  const certificate = differs("origin-certificate", "expired");
-  const tables = "a rule of another table may drop Cloudflare's connections: x";
-  const drops = "Let the origin port pass there: ssh root@web1 nft list ruleset";
-  const full = "file system has 12 KiB and 1000 files left";
-  const readOnly = { ...room, readOnly: true };
-  const little = { ...room, freeKiB: 12 };
-  test.each<[outcome: string, change: Partial<HostState>, layer: string, what: string, fix: string]>([
-    ["firewall", differs("proxy", inactive), "6 nginx", "x", systemctl("start pushgate-nginx.service")],
-    ["firewall", differs("proxy", "a", conf, inactive), "6 nginx", "a; 2 more of proxy differ", "npx pulumi up"],
-    ["firewall", differs("firewall", "table: absent"), "5 firewall", "", systemctl(`restart ${units.firewall}`)],
-    ["firewall", { drops: ["x"] }, "5 firewall", tables, drops],
-    ["origin certificate", certificate, "4 Cloudflare to origin", "expired", "npx pulumi up"],
-    ["unreachable socket", fault("no table", "nft", "firewall"), "5 firewall", "the guard: no table", "nft"],
-    ["unreachable socket", differs("receiver", failed), "7 systemd", "", systemctl(`restart ${units.receiver}`)],
-    ["not spooled", { spool: little }, "8 receiver", `the spool's ${full}`, free],
-    ["nginx failed", { logs: little }, "6 nginx", "the file system of nginx's logs has 12 KiB", free],
-    ["nginx failed", { logs: readOnly }, "6 nginx", "the file system of nginx's logs is read-only", kernel],
-    ["receiver timeout", differs("receiver", conf), "8 receiver", "x", "npx pulumi up"],
-  ])("%s %#", (name, change, layer, what, fix) => {
-    const [cause = "", ...more] = of(name, change);
-    expect([cause.startsWith(`${layer}: ${what}`), cause.endsWith(` => ${fix}`), more]).toEqual([true, true, []]);
-  });
+const inactive = { about: "pushgate-nginx.service", found: "enabled inactive" };
+const conf = { path: "/etc/pushgate/nginx.conf" };
+const failed = { about: github, found: "enabled failed in" };
+const tables = "a rule of another table may drop Cloudflare's connections: x";
+const pass = "Let the origin port pass there: ssh root@web1 nft list ruleset";
+const little = { ...room, freeKiB: 12 };
+test.each<[outcome: string, change: Partial<HostState>, layer: string, what: string, fix: string]>([
+  ["firewall", differs("proxy", inactive), "6 nginx", "x", systemctl("start pushgate-nginx.service")],
+  ["firewall", differs("proxy", "a", conf, inactive), "6 nginx", "a; 2 more of proxy differ", "npx pulumi up"],
+  ["firewall", differs("firewall", "table: absent"), "5 firewall", "", systemctl(`restart ${units.firewall}`)],
+  ["firewall", { drops: ["x"] }, "5 firewall", tables, pass],
+  ["origin certificate", differs("origin-certificate", "old"), "4 Cloudflare to origin", "old", "npx pulumi up"],
+  ["unreachable socket", fault("no table", "nft", "firewall"), "5 firewall", "the guard: no table", "nft"],
+  ["unreachable socket", differs("receiver", failed), "7 systemd", "", systemctl(`restart ${units.receiver}`)],
+  ["not spooled", { spool: little }, "8 receiver", "the spool's file system has 12 KiB and 1000 files left", free],
+  ["nginx failed", { logs: little }, "6 nginx", "the file system of nginx's logs has 12 KiB", free],
+  ["nginx failed", { logs: readOnly }, "6 nginx", "the file system of nginx's logs is read-only", kernel],
+  ["receiver timeout", differs("receiver", conf), "8 receiver", "x", "npx pulumi up"],
+])("a state that is broken has its own cause and fix: %s %#", (name, change, layer, what, fix) => {
+  const [cause = "", ...more] = of(name, change);
+  expect([cause.startsWith(`${layer}: ${what}`), cause.endsWith(` => ${fix}`), more]).toEqual([true, true, []]);
 });
 
 test("a host in order explains nothing, and neither does what cannot concern the delivery", () => {
@@ -70,7 +64,7 @@ test("a host in order explains nothing, and neither does what cannot concern the
     expect(of("unreachable socket", differs("receiver", one))).toEqual([]);
   expect(of("signature", differs("firewall", "table inet pushgate: absent"))).toEqual([]);
   expect(of("firewall", fault("x", "y"))).toEqual([]);
-  for (const place of ["spool", "logs"]) expect(of("firewall", { [place]: { ...room, readOnly: true } })).toEqual([]);
+  for (const place of ["spool", "logs"]) expect(of("firewall", { [place]: readOnly })).toEqual([]);
 });
 
 test("a closed port points to nginx first, silence to the firewall", () => {
@@ -99,7 +93,7 @@ test("a finding of the guard is in force until the next one, and the last one st
 
 test("whatever a host reports, the outcomes that are left and the certainty stay the same", () => {
   const broken = state({
-    ...{ ...fault("x", "y"), drops: ["inet other in: drop"], spool: { ...room, readOnly: true } },
+    ...{ ...fault("x", "y"), drops: ["inet other in: drop"], spool: readOnly },
     differences: ["firewall", "proxy", "receiver", "routing"].map((layer) => ({ layer, what: "x" })),
   });
   for (const seen of [{}, sent, { ...sent, answer: { status: 522, headers: {} } }] as Evidence[]) {

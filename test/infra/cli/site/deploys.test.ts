@@ -135,17 +135,14 @@ test("a host that does not answer fails the command after the others are printed
 test.each([
   ["published", 0, "web2: published: R\nweb2: warning: W\n", ""],
   ["failed", 1, "", "pushgate: web2: failed: R\nweb2: warning: W\n"],
-])(
-  "build prints the run with its phases, what Hugo printed, and its result: %s",
-  async (result, code, says, stderr) => {
-    const last = { result, reason: "R", warnings: ["W"], trigger: ["request of root (build)"] };
-    hosts.add("web2", { builder: builds(last) });
-    write(4, published, "Start building sites …\n", "web2");
-    const phases = "fetch 300 ms, checkout 40 ms, build 1\\.2 s, publish 60 ms";
-    const stdout = expect.stringMatching(new RegExp(`${phases}\n.*\n {6}Start building sites …\n${says}$`));
-    expect(await hosts.run("build", "site", "--host", "web2")).toEqual({ code, stdout, stderr });
-  },
-);
+])("build prints the run, what Hugo printed, and the result: %s", async (result, code, says, stderr) => {
+  const last = { result, reason: "R", warnings: ["W"], trigger: ["request of root (build)"] };
+  hosts.add("web2", { builder: builds(last) });
+  write(4, published, "Start building sites …\n", "web2");
+  const phases = "fetch 300 ms, checkout 40 ms, build 1\\.2 s, publish 60 ms";
+  const stdout = expect.stringMatching(new RegExp(`${phases}\n.*\n {6}Start building sites …\n${says}$`));
+  expect(await hosts.run("build", "site", "--host", "web2")).toEqual({ code, stdout, stderr });
+});
 
 test("status --watch prints the status again until it is stopped, in a terminal in place of the former one", async () => {
   const sleep = vi.spyOn(timers, "setTimeout");
@@ -166,8 +163,8 @@ test("status --watch prints the status again until it is stopped, in a terminal 
 
 test("deploys connects once to a host, which starts three programs a site, however many runs it has", async () => {
   const names = ["site", "docs"];
-  const hooks = names.map((name) => hookOf({ name, site: { webRoot: `/var/www/${name}` } }));
-  hosts.configure(["web1"], hooks);
+  const site = { webRoot: "/var/www/site" };
+  hosts.configure(["web1"], [hookOf({ site }), hookOf({ name: "docs", site })]);
   for (const name of names)
     for (let number = 1; number <= 50; number++) write(number, published, "x".repeat(20_000), "web1", name);
   for (const program of ["find", "sort", "xargs", "sed", "tr", "cat", "ls", "head", "base64", "systemctl"]) {

@@ -51,8 +51,10 @@ const looked = async (change: Access = {}) => (await lookedAll([rejected], chang
 
 test("a rule of the zone's own: the command prints it, and a fix that names it", async () => {
   logged({ ruleId: "bb22" });
-  const others = { "cloudflare:apiToken": apiToken, "cloudflare:baseUrl": api.url, "pushgate:zone": "example.org" };
-  hosts.configure([], [], {}, others);
+  hosts.configure([], []);
+  const [token, baseUrl, zone] = [apiToken, api.url, "example.org"].map((value) => ({ value }));
+  const config = { "cloudflare:apiToken": token, "cloudflare:baseUrl": baseUrl, "pushgate:zone": zone };
+  hosts.write("secrets.json", JSON.stringify(config));
   const { code, stdout, stderr } = await hosts.run("trace", "--status", "403", "--header", `CF-Ray: ${ray}-FRA`);
   expect([code, stderr]).toEqual([1, ""]);
   expect(stdout).toMatch(/2 WAF +rejected it\n/);

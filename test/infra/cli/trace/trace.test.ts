@@ -168,15 +168,3 @@ test("by a status alone no host is looked at", async () => {
   expect(await hosts.run("trace", "--status", "526")).toMatchObject(ends(1, seen));
   expect(() => hosts.connections("web1")).toThrow("ENOENT");
 });
-
-test.each([
-  ["nothing", [], /^error: there is nothing to trace\. Add --delivery or --status/],
-  ["an id beside --last", ["--delivery", "a", "--last", "1"], /'--delivery <id>' cannot be used with option '--last/],
-  ["two bounds of the history", ["--last", "1", "--since", "1d"], /'--last <number>' cannot be used with .*'--since/],
-  ["a header without the status of its answer", ["--delivery", "a", "--header", "a: b"], /Add --status/],
-  ["an id with a quote", ["--delivery", "'x"], /argument ''x' is invalid\. Use the id/],
-  ["a status that is none", ["--status", "4o3"], /Use the status that the git host shows/],
-  ["a header without a colon", ["--status", "403", "--header", "cf-ray"], /Write it as 'name: value'/],
-])("rejects %s", async (_, words, line) => {
-  expect(await hosts.run("trace", ...words)).toMatchObject(ends(2, "", line));
-});
