@@ -14,25 +14,22 @@ test.each([
   ["https_proxy", "http://127.0.0.1:PORT", { NO_PROXY: "*" }, "", ",", ""],
   ["HTTPS_PROXY", "127.0.0.1:PORT", {}, "", ",", notTaken("HTTPS_PROXY")],
   ["https_proxy", "", {}, "", "undefined", ""],
-])(
-  "of %s=%s with %o a request makes use, and the connection to the engine none",
-  async (name, value, more, used, past, says) => {
-    const asked: string[] = [];
-    const proxy = createServer().on("connect", ({ method, url }, socket) => {
-      asked.push(`${method} ${url}`);
-      socket.end("HTTP/1.1 502 none\r\n\r\n");
-    });
-    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-    const { PATH = "" } = process.env;
-    const env = { PATH, [name]: value.replace("PORT", String((proxy.address() as AddressInfo).port)), ...more };
-    const script =
-      "console.log(process.env.no_grpc_proxy); require('https').get('https://api.example.org').on('error', () => {})";
-    const ran = await promisify(execFile)("node", ["--import", "pushgate/fast-start", "-e", script], { env });
-    proxy.close();
-    expect([asked.join(), ran.stdout.trim()]).toEqual([used, past]);
-    expect(ran.stderr.slice(0, says.length || undefined)).toBe(says);
-  },
-);
+])("of %s=%s with %o requests make use, and the engine none", async (name, value, more, used, past, says) => {
+  const asked: string[] = [];
+  const proxy = createServer().on("connect", ({ method, url }, socket) => {
+    asked.push(`${method} ${url}`);
+    socket.end("HTTP/1.1 502 none\r\n\r\n");
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const { PATH = "" } = process.env;
+  const env = { PATH, [name]: value.replace("PORT", String((proxy.address() as AddressInfo).port)), ...more };
+  const script =
+    "console.log(process.env.no_grpc_proxy); require('https').get('https://api.example.org').on('error', () => {})";
+  const ran = await promisify(execFile)("node", ["--import", "pushgate/fast-start", "-e", script], { env });
+  proxy.close();
+  expect([asked.join(), ran.stdout.trim()]).toEqual([used, past]);
+  expect(ran.stderr.slice(0, says.length || undefined)).toBe(says);
+});
 
 test("a command that waits for what can no longer come fails", async () => {
   const root = new Root();

@@ -165,13 +165,15 @@ export class Hosts extends Root {
     repository.git("symbolic-ref", "HEAD", `refs/heads/${branch}`);
   }
 
-  /** Sets what `pulumi config --json` prints. calls.log has the calls that change something, pulumi.log has all. */
+  /**
+   * Sets what `pulumi config --json` prints. calls.log has the calls that change something, pulumi.log has all. A preview
+   * copies the file `events`.
+   */
   configure(hosts: readonly (string | object)[], hooks: readonly object[], secrets: object = {}): void {
     const of = (objectValue: unknown) => ({ value: JSON.stringify(objectValue), objectValue, secret: false });
     const all = hosts.map((host) => (typeof host === "string" ? hostOf(host) : host));
     const config = { "pushgate:hosts": of(all), "pushgate:hooks": of(hooks), "pushgate:secrets": { secret: true } };
-    this.previewed();
-    for (const log of ["calls.log", "pulumi.log"]) this.write(log, "");
+    for (const file of ["calls.log", "pulumi.log", "events"]) this.write(file, "");
     this.write("config.json", JSON.stringify(config));
     this.write("secrets.json", JSON.stringify({ ...config, "pushgate:secrets": of(secrets) }));
     this.program(
@@ -188,11 +190,6 @@ case "$*" in
 esac
 echo "$*" >>${this.folder}/pulumi.log`,
     );
-  }
-
-  /** What the engine's log of a preview has. */
-  previewed(...events: readonly object[]): void {
-    this.write("events", events.map((event) => `${JSON.stringify(event)}\n`).join(""));
   }
 
   /** The number of connections to a host since `add`. */

@@ -21,10 +21,7 @@ test("a delivery that was sent twice is two attempts, each with its own lines", 
   const rejected = { status: 401, up_status: "401" };
   const lines = [nginx(first, rejected), receiver(first, { status: 401 }), nginx(second), receiver(second)];
   expect(names(lines)).toEqual([["signature"], ["accepted"]]);
-  expect(attempts(id, lines).map(({ time, hook }) => [time, hook])).toEqual([
-    [first, "site"],
-    [second, "site"],
-  ]);
+  expect(attempts(id, lines).map(({ time, hook }) => `${time} ${hook}`)).toEqual([`${first} site`, `${second} site`]);
 });
 
 test("a receiver's line of another source does not stand for this delivery's", () => {

@@ -11,10 +11,7 @@ const room = { freeKiB: 1 << 20, freeFiles: 1000, readOnly: false };
 const readOnly = { ...room, readOnly: true };
 const state = (change: Partial<HostState> = {}): HostState => ({
   ...{ host: "web1", ssh: "ssh root@web1", differences: [], findings: [], drops: [], spool: room, logs: room },
-  sockets: [
-    { unit: github, hooks: ["site"] },
-    { unit: docs, hooks: ["docs"] },
-  ],
+  sockets: Object.entries({ site: github, docs }).map(([hook, unit]) => ({ unit, hooks: [hook] })),
   ...change,
 });
 const line = { status: 503, up_status: "504", up_connect: "-", in_ranges: "1", limit: "PASSED", client: "192.0.2.9" };

@@ -166,10 +166,9 @@ describe("trace of the git host's delivery history", () => {
 
   test("a delivery by its id has the history's answer, too", async () => {
     const sent = await pushed();
-    const by = (row: string) => new RegExp(`the git host's page +${row}`);
-    const served = by('202 \\{"x-served-by":"pushgate-receiver"');
+    const served = /the git host's page +202 \{"x-served-by":"pushgate-receiver"/;
     expect(await trace("--delivery", sent)).toMatchObject(ends(0, served));
-    expect(await hosts.run("trace", "--delivery", sent)).toMatchObject(ends(0, by("not looked at")));
+    expect(await hosts.run("trace", "--delivery", sent)).toMatchObject(ends(0, /the git host's page +not looked at/));
   });
 
   test("the last ones are traced by one connection to the host", async () => {
@@ -201,8 +200,9 @@ describe("trace of the git host's delivery history", () => {
     const again = () => running.api.log.filter(({ redelivery }) => redelivery);
     const redeliver = (...words: string[]) => trace("--since", "3d", "--redeliver", ...words);
     const lost = /5 firewall +rejected it[\s\S]*certain: Cloudflare could not connect/;
-    const refused = "nothing was delivered again: the ping did not arrive.";
-    expect(await redeliver("--yes")).toMatchObject(ends(1, lost, refused));
+    expect(await redeliver("--yes")).toMatchObject(
+      ends(1, lost, "nothing was delivered again: the ping did not arrive."),
+    );
     expect(again()).toEqual([]);
     fault = undefined;
     const question = "This has the git host send 2 deliveries of site on web1 again. Nothing was changed";
@@ -251,7 +251,7 @@ describe("audit", () => {
       { host: "web1", layer: "webhook", item: "site: active", kind: "property", before: "off", after: "on" },
     ];
     add({ active: false });
-    hosts.previewed({ diagnosticEvent: { message: `${driftMessage(items[0]!)}\n` } });
+    hosts.write("events", `${JSON.stringify({ diagnosticEvent: { message: `${driftMessage(items[0]!)}\n` } })}\n`);
     const lines = items.map((item) => `${JSON.stringify(item)}\n`).join("");
     expect(await withToken("audit", "--json")).toMatchObject({ code: 7, stdout: lines });
     expect(await hosts.run("audit")).toMatchObject({ code: 7, stdout: "" });
