@@ -76,18 +76,14 @@ test("for a repository over SSH init prints what remains to be done, and preview
 
 const holdsMore = /hooks\[0\]\.site\.webRoot is "\/var\/www", which holds more/;
 const own = ["--git-host", "gitea", "--repository", "https://git.pushgate.dev/x.git"];
+const missing = /^pushgate: --plan is missing: .*\n--ssh is missing: Where `ssh` finds the host\. .*\n$/;
 test.each([
-  ["a wrong answer", ["--branch", "-x"], /--branch is "-x", and git accepts no "-" there/],
-  ["a fault between answers", ["--web-root", "/var/www"], holdsMore],
-  ["a git host without its sources", own, /--sources is missing/],
+  ["a wrong answer", [...needed, "--branch", "-x"], /--branch is "-x", and git accepts no "-" there/],
+  ["a fault between answers", [...needed, "--web-root", "/var/www"], holdsMore],
+  ["a git host without its sources", [...needed, ...own], /--sources is missing/],
+  ["missing flags, all at once", ["--zone", "pushgate.dev"], missing],
 ])("rejects %s, and writes nothing", async (_, words, line) => {
-  expect(await init(...needed, ...words)).toMatchObject(ends(1, "", line));
-  expect(readdirSync(folder)).toEqual([]);
-});
-
-test("names every missing flag at once, and writes nothing", async () => {
-  const missing = /^pushgate: --plan is missing: .*\n--ssh is missing: Where `ssh` finds the host\. .*\n$/;
-  expect(await init("--zone", "pushgate.dev")).toMatchObject(ends(1, "", missing));
+  expect(await init(...words)).toMatchObject(ends(1, "", line));
   expect(readdirSync(folder)).toEqual([]);
 });
 

@@ -85,10 +85,9 @@ test("the credentials are no difference, as the secrets decide whether there is 
 
 test("a host that is unreachable is named as a cause of Cloudflare's 522, and takes certainty without lines", async () => {
   hosts.configure([host("web1"), host("gone")], [hook]);
-  const { code, stdout } = await hosts.run("trace", "--delivery", id, "--status", "522");
-  expect(code).toBe(1);
-  expect(stdout).toMatch(/likely, as gone is now: 5 firewall: ssh, too: gone: its name does not resolve/);
-  expect(stdout).toMatch(/nginx +not looked at\n +receiver +not looked at/);
+  const gone =
+    /likely, as gone is now: 5 firewall: ssh, too: gone: its name does not resolve.*\n {2}nginx +not looked at\n {2}receiver +not looked at/s;
+  expect(await hosts.run("trace", "--delivery", id, "--status", "522")).toMatchObject(ends(1, gone));
   logged("web1", [passed], [{ status: 202, reason: "accepted" }]);
   expect(await hosts.run("trace", "--delivery", id)).toMatchObject(ends(0, /gone now +gone: its name does not/));
 });
@@ -142,17 +141,13 @@ test("each attempt has a verdict of its own with the receiver's reason, and the 
   const lines = ends.map(({ status }) => ({ ...passed, status, up_status: `${status}` }));
   logged("web1", lines, ends);
   const { code, stdout } = await hosts.run("trace", "--delivery", id, "--json");
-  const one = (text: string) => ({
-    certainty: "certain",
-    host: "web1",
-    outcomes: [{ what: expect.stringMatching(text) }],
+  const one = (what: RegExp) => ({
+    ...{ certainty: "certain", host: "web1", outcomes: [{ what: expect.stringMatching(what) }] },
   });
-  expect([code, JSON.parse(stdout)]).toMatchObject([
-    0,
-    [
-      one("another secret: X-Hub-Signature-256 is empty\\. Set the hook's secret at the git host$"),
-      one("as it is no push to the hook's branch: event System Hook is not a push\\. Make it another$"),
-    ],
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject([
+    one(/another secret: X-Hub-Signature-256 is empty\. Set the hook's secret at the git host$/),
+    one(/as it is no push to the hook's branch: event System Hook is not a push\. Make it another$/),
   ]);
 });
 

@@ -22,9 +22,8 @@ test("it sends exactly the request, from the source's address, and prints the an
 }) => {
   const reason = missing("unshare", "ip");
   skip(reason !== undefined, reason);
-  expect(inNamespace(`${listener}\n${script}`)).toMatchObject({
-    ...{ stderr: `127.0.0.2 ${hex(request)}`, stdout: `connected ${hex("HTTP/1.1 200 OK\r\n\r\nok")}` },
-  });
+  const [stdout, stderr] = [`connected ${hex("HTTP/1.1 200 OK\r\n\r\nok")}`, `127.0.0.2 ${hex(request)}`];
+  expect(inNamespace(`${listener}\n${script}`)).toMatchObject({ stdout, stderr });
   expect(inNamespace(script)).toMatchObject({ stdout: "", stderr: "" });
 });
 
