@@ -1,8 +1,7 @@
 /**
- * `npm run bench -- [--rounds N] [--node path] [--host [--release R]] [--json] [--write]`: the receiver's bundle, with
+ * `npm run bench -- [--rounds N] [--node path] [--json] [--write]`: the receiver's bundle, with
  * every protection on, beside other servers that check the same deliveries. The server has one core, the client another.
- * --write stores table and plot in docs. --host, as root, measures a delivery's whole way through a throwaway host
- * instead.
+ * --write stores table and plot in docs.
  */
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
@@ -14,8 +13,6 @@ import { misused, optionsOf } from "./options.ts";
 const values = optionsOf("bench", {
   rounds: { type: "string", default: "15" },
   node: { type: "string", default: process.execPath },
-  host: { type: "boolean", default: false },
-  release: { type: "string", default: "bookworm" },
   json: { type: "boolean", default: false },
   write: { type: "boolean", default: false },
 });
@@ -23,11 +20,6 @@ const rounds = Number(values.rounds);
 if (!(rounds >= 1)) misused("bench", "use a number from 1 for --rounds");
 const say = (text: string) => void console.error(`bench: ${text}`);
 
-if (values.host) {
-  const { ready } = await import("./hosts/ready.ts");
-  const { benchHost } = await import("./bench/host.ts");
-  await benchHost(await ready("bench", values.release), { rounds, json: values.json, write: values.write, say });
-}
 const hasWebhook = !spawnSync("webhook", ["-version"]).error;
 if (!hasWebhook) say("adnanh/webhook is skipped: the program webhook is missing. Run apt-get install webhook.");
 const present = peers.filter(({ program }) => program !== "webhook" || hasWebhook);
@@ -42,7 +34,7 @@ try {
     "\n\n",
   );
   console.log(values.json ? JSON.stringify(report, null, 2) : figures);
-  if (values.write) store("figures", figures, "benchmark.svg", report);
+  if (values.write) store(figures, report);
 } finally {
   rmSync(bundles.folder, { recursive: true, force: true });
 }

@@ -35,9 +35,9 @@ export const bodies = { accepted: 600, ignored: 64, wrong: 64, malformed: 64 } a
 let sent = 0;
 
 /** Returns the next request, each with a delivery id of its own. Its bytes are valid until the body's next turn. */
-export function requests(kind: Kind, headers: Readonly<Record<string, string>> = {}): () => Buffer {
+export function requests(kind: Kind): () => Buffer {
   const all = Array.from({ length: bodies[kind] }, () => {
-    const made = delivery({ body: body(), headers, ...changes[kind] });
+    const made = delivery({ body: body(), ...changes[kind] });
     const start = Buffer.from(head(made));
     const mark = "x-github-delivery: ";
     return { bytes: Buffer.concat([start, made.body]), at: start.indexOf(mark) + mark.length };

@@ -44,17 +44,12 @@ type Sample = Load & { readonly answers: number; readonly cpu: number };
 
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
 
-type Options = {
-  readonly rounds: number;
-  readonly say: (text: string) => void;
-  /** More of each request. */
-  readonly headers?: Readonly<Record<string, string>>;
-};
+type Options = { readonly rounds: number; readonly say: (text: string) => void };
 
 /** `begin` starts the servers, always in the same order. */
-export async function measure(begin: () => Promise<Running[]>, { rounds, say, headers = {} }: Options) {
+export async function measure(begin: () => Promise<Running[]>, { rounds, say }: Options) {
   const names = Object.keys(kinds) as Kind[];
-  const all = Object.fromEntries(names.map((kind) => [kind, requests(kind, headers)])) as Record<Kind, () => Buffer>;
+  const all = Object.fromEntries(names.map((kind) => [kind, requests(kind)])) as Record<Kind, () => Buffer>;
   const samples = new Map<string, Sample[]>();
   const of = (name: string, kind: Kind) => {
     const key = `${name} ${kind}`;

@@ -86,16 +86,16 @@ ${parts.join("\n")}
 `;
 }
 
-/** Replaces the figures of docs/benchmark.md that `mark` begins, and the plot beside the page. */
-export function store(mark: "figures" | "host figures", figures: string, name: string, report: Figures): void {
+/** Replaces the figures of docs/benchmark.md, and the plot beside the page. */
+export function store(figures: string, report: Figures): void {
   const docs = new URL("../../docs/", import.meta.url);
   const page = new URL("benchmark.md", docs);
-  const between = new RegExp(`(?<=<!-- ${mark} -->\n)[^]*?(?=<!-- end -->)`);
+  const between = /(?<=<!-- figures -->\n)[\s\S]*?(?=<!-- end -->)/;
   const text = readFileSync(page, "utf8");
-  if (!between.test(text)) throw new Error(`docs/benchmark.md has no <!-- ${mark} -->`);
+  if (!between.test(text)) throw new Error(`docs/benchmark.md has no <!-- figures -->`);
   writeFileSync(
     page,
     text.replace(between, () => `\n${figures}\n\n`),
   );
-  writeFileSync(new URL(name, docs), plot(report));
+  writeFileSync(new URL("benchmark.svg", docs), plot(report));
 }

@@ -120,30 +120,26 @@ const hookOf = () => ({
 });
 
 /** MiB. */
-export const residentOf = (pid: number): number =>
+const residentOf = (pid: number): number =>
   Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 
 /** Microseconds, in steps of 10,000. */
-export function cpuOf(pid: number): number {
+function cpuOf(pid: number): number {
   // The fields after the name, which may hold spaces.
   const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ").at(-1)!.split(" ");
   return (Number(fields[11]) + Number(fields[12])) * 10_000;
 }
 
-const cores = { server: "0", client: "1" };
-
-/** Puts this process, which is the client, on the second core, and others, which serve, on the first. */
-export function pin(servers: readonly number[] = []): void {
-  const pairs = [[cores.client, process.pid] as const, ...servers.map((pid) => [cores.server, pid] as const)];
-  for (const [core, pid] of pairs)
-    if (spawnSync("taskset", ["-a", "-c", "-p", core, String(pid)]).status !== 0)
-      throw new Error("taskset failed. Use a computer with two cores and util-linux.");
+/** Puts this process, which is the client, on the second core. */
+export function pin(): void {
+  if (spawnSync("taskset", ["-a", "-c", "-p", "1", String(process.pid)]).status !== 0)
+    throw new Error("taskset failed. Use a computer with two cores and util-linux.");
 }
 
 function pinned(command: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
   // What a server writes goes to a process of its own through a socket, as on a host: the client would lose time by it.
   const journald = spawn("cat", { stdio: ["pipe", "ignore", "ignore"] });
-  const child = spawn("taskset", ["-c", cores.server, command, ...args], {
+  const child = spawn("taskset", ["-c", "0", command, ...args], {
     env: { PATH: process.env.PATH, NODE_ENV: "production", ...env },
     stdio: ["ignore", journald.stdin, "pipe"],
   });
@@ -152,7 +148,7 @@ function pinned(command: string, args: readonly string[], env: NodeJS.ProcessEnv
 }
 
 /** Moved, not removed: ext4 looks at each lately freed inode for a new file, which took a third of a server's time. */
-export function moveAway(from: string, to: string): void {
+function moveAway(from: string, to: string): void {
   for (const file of readdirSync(from)) renameSync(join(from, file), join(to, file));
   // Otherwise the first sync of the next server would write this.
   spawnSync("sync");

@@ -1,5 +1,5 @@
 /** bootHost boots a throwaway Debian host in seconds. Programs reach it by the operator's own ssh, like a real host. */
-import { readdirSync, readFileSync, readlinkSync, symlinkSync } from "node:fs";
+import { readlinkSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { Container } from "./container.ts";
 import { imagePath, type Release, type Variant } from "./image.ts";
@@ -124,22 +124,6 @@ export class Host {
     const leader = this.container.leader();
     if (leader === undefined) throw new Error("the host is not running");
     return leader;
-  }
-
-  /** The ids of a unit's processes as the lab sees them. */
-  processes(unit: string): number[] {
-    const namespace = readlinkSync(`/proc/${this.leader}/ns/pid`);
-    const isOf = (pid: string): boolean => {
-      try {
-        const inside = readlinkSync(`/proc/${pid}/ns/pid`) === namespace;
-        return inside && readFileSync(`/proc/${pid}/cgroup`, "utf8").includes(`/${unit}\n`);
-      } catch {
-        return false; // it has ended since
-      }
-    };
-    return readdirSync("/proc")
-      .filter((name) => /^\d+$/.test(name) && isOf(name))
-      .map(Number);
   }
 }
 
