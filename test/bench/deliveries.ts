@@ -12,13 +12,10 @@ export const kinds = {
 } as const;
 export type Kind = keyof typeof kinds;
 
-/** Bytes of a body. */
-const size = 6_600;
-
-/** Each body has a commit of its own, so that no server knows a delivery again. */
+/** 6.6 KB with a commit of its own, so that no server knows a delivery again. */
 function body(): Buffer {
   const payload = { ...pushPayload(), after: randomBytes(20).toString("hex"), pad: "" };
-  const pad = "x".repeat(Math.max(0, size - JSON.stringify(payload).length));
+  const pad = "x".repeat(Math.max(0, 6_600 - JSON.stringify(payload).length));
   return Buffer.from(JSON.stringify({ ...payload, pad }));
 }
 

@@ -1,4 +1,0 @@
-/** Express with `express.raw`. */
-import { serve } from "./express.ts";
-
-serve();
