@@ -6,13 +6,13 @@
  */
 import { styleText } from "node:util";
 import type { Run } from "./engine/engine.ts";
-import { addOtherSite, summary } from "./hosts/attack-report.ts";
+import { summary } from "./hosts/attack-report.ts";
+import { type Lab, startAttackers } from "./hosts/attackers.ts";
 import * as fault from "./hosts/faults.ts";
-import { otherPeoplesCertificates } from "./hosts/impostor.ts";
 import { bootHost, type Host } from "./hosts/lab/host.ts";
 import { withLab } from "./hosts/lab/lab.ts";
 import { step } from "./hosts/lab/process.ts";
-import { accepted, type Lab, receiverPort, type Stage, stages, startImpostors } from "./hosts/matrix.ts";
+import { accepted, type Stage, stages } from "./hosts/matrix.ts";
 import { ready } from "./hosts/ready.ts";
 import { front, placesOf } from "./hosts/rebuild/site.ts";
 import { idle, nextResult, published, statusOf } from "./hosts/rebuild/status.ts";
@@ -84,7 +84,6 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
   // An attacker on the host uses curl.
   await host.inside("apt-get install -q -y --no-install-recommends curl >/dev/null 2>&1");
   await fault.bots("managed_challenge").make(world, host);
-  await addOtherSite(host, await receiverPort(host));
   await fault.noGuard.make(world, host);
   for (const stage of stages) await attack(lab, stage);
 
@@ -110,7 +109,6 @@ async function rehearse(lab: Lab, rebuild: Rebuild): Promise<void> {
 
 async function leave(world: World, { host }: Lab): Promise<void> {
   await idle(host);
-  await host.inside("rm -f /etc/nginx/conf.d/other.conf && systemctl try-reload-or-restart nginx.service");
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
   await engine("state: absent", () => world.stack.up(), 0);
   const left = Object.keys(await host.snapshotEtc()).filter((path) => path.includes("pushgate"));
@@ -136,8 +134,7 @@ await withLab({ releases: [release] }, async () => {
     world: { starts: true, passphrase: true },
   });
   const { world } = rebuild;
-  const lab = { host, world, certificates: await otherPeoplesCertificates() };
-  const close = await startImpostors(lab);
+  const { lab, close } = await startAttackers(host, world);
   await rehearse(lab, rebuild);
   close();
   await rebuild.close();

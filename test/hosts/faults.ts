@@ -46,12 +46,12 @@ export const bots = (action: "managed_challenge" | "allow"): Fault => ({
 });
 
 /** An attacker who can write the zone's records decides to which host Cloudflare connects. */
-export const recordsAt = (addresses: { readonly A: string; readonly AAAA: string }): Fault => ({
-  says: "the hostname's records point to another host",
+export const recordAt = (address: string): Fault => ({
+  says: "the hostname's A record points to another host",
   make: async ({ api }, host) => {
-    const records = api.zone.dns_records.filter(({ name }) => name === hostnameOf(host));
-    if (records.length === 0) throw new Error(`${hostnameOf(host)} has no record to change`);
-    for (const record of records) record.content = addresses[record.type as keyof typeof addresses];
+    const record = api.zone.dns_records.find(({ name, type }) => name === hostnameOf(host) && type === "A");
+    if (record === undefined) throw new Error(`${hostnameOf(host)} has no record to change`);
+    record.content = address;
   },
 });
 

@@ -118,13 +118,6 @@ export class Host {
   get root(): string {
     return rootOf(this.container.disk);
   }
-
-  /** The id of its first process as the lab sees it, for `nsenter` into one of its namespaces. */
-  get leader(): number {
-    const leader = this.container.leader();
-    if (leader === undefined) throw new Error("the host is not running");
-    return leader;
-  }
 }
 
 /** A name keeps its addresses until the lab ends, because ARP tables remember them. The symbolic link is the lock. */
