@@ -4,8 +4,7 @@
  */
 import type { PathLayer } from "../infra/trace/outcomes.ts";
 import type { Chain, Way } from "./demo/chain.ts";
-import type { Rule } from "./fakes/cloudflare/zone.ts";
-import { type Change, type Delivery, delivery, from } from "./fakes/deliveries.ts";
+import { type Change, from } from "./fakes/deliveries.ts";
 import { foreignWorker } from "./fixtures.ts";
 
 /** Layers that reject deliveries. */
@@ -71,38 +70,32 @@ export const attacks: Readonly<Record<RejectingLayer, Attack>> = {
 /** `stoppedBy` is `none` for an accepted delivery. */
 type Expected = { readonly status: number; readonly stoppedBy: string };
 
-export type Scenario = {
+type Scenario = {
   readonly layer: RejectingLayer;
   readonly declaredIn: string;
-  readonly attack: string;
-  /** Whether the demo runs the real layer, or evaluates what is declared and rendered. */
-  readonly how: "real" | "evaluated";
-  readonly delivery: () => Delivery;
   readonly way?: Way;
   /** The fault that lets the attack reach the layer. */
   readonly opened?: (chain: Chain) => Chain;
-  readonly removal: { readonly says: string; readonly of: (chain: Chain) => Chain };
+  /** Removes the protection. */
+  readonly removed: (chain: Chain) => Chain;
   readonly with: Expected;
   readonly without: Expected;
 };
 
-const rules =
-  (phase: string, change: (rules: Rule[]) => Rule[]) =>
-  (chain: Chain): Chain => ({
-    ...chain,
-    zone: {
-      ...chain.zone,
-      rulesets: chain.zone.rulesets.map((ruleset) =>
-        ruleset.phase === phase ? { ...ruleset, rules: change(ruleset.rules) } : ruleset,
-      ),
-    },
-  });
-
-const customRules = (change: (rules: Rule[]) => Rule[]) => rules("http_request_firewall_custom", change);
-const withoutAction = (action: string) => customRules((all) => all.filter((rule) => rule.action !== action));
+/** Deletes rules of a phase: those with this action, or all. */
+const without =
+  (phase: string, action?: string) =>
+  (chain: Chain): Chain => {
+    const rulesets = chain.zone.rulesets.map((ruleset) =>
+      ruleset.phase === phase
+        ? { ...ruleset, rules: ruleset.rules.filter((rule) => action !== undefined && rule.action !== action) }
+        : ruleset,
+    );
+    return { ...chain, zone: { ...chain.zone, rulesets } };
+  };
 
 /** Both of pushgate's custom rules deleted: Cloudflare lets every source through. */
-const noRules = customRules(() => []);
+const noRules = without("http_request_firewall_custom");
 
 /** Replaces text, and throws if the text does not contain it: a removal without effect would prove nothing. */
 export function edit(text: string, found: string | RegExp, replacement: string): string {
@@ -112,76 +105,52 @@ export function edit(text: string, found: string | RegExp, replacement: string):
 }
 
 /** Bot management that challenges every automated client. */
-export const fightingBots = (chain: Chain): Chain => ({
+const fightingBots = ({ zone, ...chain }: Chain): Chain => ({
   ...chain,
-  zone: {
-    ...chain.zone,
-    bot_management:
-      chain.zone.plan === "free"
-        ? { ...chain.zone.bot_management, fight_mode: true }
-        : { ...chain.zone.bot_management, sbfm_definitely_automated: "managed_challenge" },
-  },
+  zone: { ...zone, bot_management: { ...zone.bot_management, sbfm_definitely_automated: "managed_challenge" } },
 });
 
-type Row = Pick<Scenario, "layer" | "declaredIn" | "with" | "without"> &
-  Partial<Pick<Scenario, "how" | "way" | "opened">> & { readonly of: (chain: Chain) => Chain; readonly says?: string };
-
-function scenario({ layer, of, says = attacks[layer].removal, how = "evaluated", ...rest }: Row): Scenario {
-  const { says: attack, change } = attacks[layer];
-  return { layer, attack, how, delivery: () => delivery(change(from)), removal: { says, of }, ...rest };
-}
-
 const stopped = (status: number, stoppedBy: string): Expected => ({ status, stoppedBy });
-const bots: Row = {
-  layer: "3 bot management",
-  declaredIn: "infra/edge/waf.ts, infra/edge/bots.ts",
-  opened: fightingBots,
-  of: noRules,
-  with: stopped(202, "none"),
-  // The zone of the incident had neither of pushgate's rules.
-  without: stopped(403, "3 bot management"),
-};
-
-/** The incident that this project began with. */
-export const incident: Scenario = scenario({ ...bots, says: "the skip rule deleted", of: withoutAction("skip") });
 
 /** `unverifying`: the receiver without its signature check. */
-export function scenarios(unverifying: Chain["receiver"]): Scenario[] {
-  const rows: Row[] = [
-    {
-      ...{ layer: "2 WAF", declaredIn: "infra/edge/waf.ts", of: withoutAction("block") },
-      ...{ with: stopped(403, "2 WAF"), without: stopped(404, "6 nginx") },
-    },
-    bots,
-    {
-      ...{ layer: "4 Cloudflare to origin", declaredIn: "infra/edge/origin.ts" },
-      opened: (chain) => ({ ...chain, impostor: true }),
-      of: rules("http_config_settings", () => []),
-      with: stopped(526, "4 Cloudflare to origin"),
-      without: stopped(200, "none: the other host answers"),
-    },
-    {
-      ...{ layer: "5 firewall", declaredIn: "infra/host/firewall/firewall.ts" },
-      way: { through: "origin port", peer: from.stranger },
-      of: (chain) => ({ ...chain, firewall: edit(chain.firewall, /^.*counter name not_edge drop$/m, "") }),
-      ...{ with: stopped(0, "5 firewall"), without: stopped(400, "6 nginx") },
-    },
-    {
-      ...{ layer: "6 nginx", declaredIn: "infra/host/proxy/proxy.ts" },
-      way: { through: "another customer", client: foreignWorker },
-      of: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
-      ...{ with: stopped(400, "6 nginx"), without: stopped(403, "7 systemd") },
-    },
-    {
-      ...{ layer: "7 systemd", declaredIn: "infra/host/receiver/receiver.ts", opened: noRules },
-      of: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
-      ...{ with: stopped(403, "7 systemd"), without: stopped(202, "none") },
-    },
-    {
-      ...{ layer: "8 receiver", declaredIn: "service/receiver/app.ts", how: "real" },
-      of: (chain) => ({ ...chain, receiver: unverifying }),
-      ...{ with: stopped(401, "8 receiver"), without: stopped(202, "none") },
-    },
-  ];
-  return rows.map(scenario);
-}
+export const scenarios = (unverifying: Chain["receiver"]): Scenario[] => [
+  {
+    ...{ layer: "2 WAF", declaredIn: "infra/edge/waf.ts", removed: without("http_request_firewall_custom", "block") },
+    ...{ with: stopped(403, "2 WAF"), without: stopped(404, "6 nginx") },
+  },
+  {
+    // The incident that this project began with.
+    ...{ layer: "3 bot management", declaredIn: "infra/edge/waf.ts, infra/edge/bots.ts", opened: fightingBots },
+    removed: noRules,
+    ...{ with: stopped(202, "none"), without: stopped(403, "3 bot management") },
+  },
+  {
+    ...{ layer: "4 Cloudflare to origin", declaredIn: "infra/edge/origin.ts" },
+    opened: (chain) => ({ ...chain, impostor: true }),
+    removed: without("http_config_settings"),
+    with: stopped(526, "4 Cloudflare to origin"),
+    without: stopped(200, "none: the other host answers"),
+  },
+  {
+    ...{ layer: "5 firewall", declaredIn: "infra/host/firewall/firewall.ts" },
+    way: { through: "origin port", peer: from.stranger },
+    removed: (chain) => ({ ...chain, firewall: edit(chain.firewall, /^.*counter name not_edge drop$/m, "") }),
+    ...{ with: stopped(0, "5 firewall"), without: stopped(400, "6 nginx") },
+  },
+  {
+    ...{ layer: "6 nginx", declaredIn: "infra/host/proxy/proxy.ts" },
+    way: { through: "another customer", client: foreignWorker },
+    removed: (chain) => ({ ...chain, proxy: edit(chain.proxy, "ssl_verify_client on;", "ssl_verify_client off;") }),
+    ...{ with: stopped(400, "6 nginx"), without: stopped(403, "7 systemd") },
+  },
+  {
+    ...{ layer: "7 systemd", declaredIn: "infra/host/receiver/receiver.ts", opened: noRules },
+    removed: (chain) => ({ ...chain, socket: (port) => edit(chain.socket(port), /^IPAddressDeny=any$/m, "") }),
+    ...{ with: stopped(403, "7 systemd"), without: stopped(202, "none") },
+  },
+  {
+    ...{ layer: "8 receiver", declaredIn: "service/receiver/app.ts" },
+    removed: (chain) => ({ ...chain, receiver: unverifying }),
+    ...{ with: stopped(401, "8 receiver"), without: stopped(202, "none") },
+  },
+];

@@ -33,8 +33,6 @@ export type Outcome = {
   readonly status: number;
   /** The layer that rejects the delivery; `none` if it is accepted. */
   readonly stoppedBy: string;
-  /** The number of lines that the delivery adds to each log. */
-  readonly logs: { readonly proxy: number; readonly receiver: number };
 };
 
 /** One of Cloudflare's addresses, as a connection to the origin shows it. */
@@ -44,25 +42,14 @@ const cloudflareAddress = "104.16.0.1";
 const layerOf = (source: string): string => (source === "firewallCustom" ? "2 WAF" : "3 bot management");
 
 export async function walk(chain: Chain, delivery: Delivery, way: Way = { through: "zone" }): Promise<Outcome> {
-  const stopped = (status: number, stoppedBy: string, proxy = 0, receiver = 0): Outcome => ({
-    status,
-    stoppedBy,
-    logs: { proxy, receiver },
-  });
-
+  const stopped = (status: number, stoppedBy: string): Outcome => ({ status, stoppedBy });
   let peer = cloudflareAddress;
   let client: string = delivery.source;
   let ownCertificate = false;
   const port = Number(/listen (\d+) ssl/.exec(chain.proxy)?.[1]);
   if (way.through === "zone") {
-    const request = {
-      source: delivery.source,
-      method: delivery.method,
-      host: delivery.host,
-      target: delivery.path,
-      headers: delivery.headers,
-    };
-    const verdict = decide(chain.zone, request);
+    const { source, method, host, path: target, headers } = delivery;
+    const verdict = decide(chain.zone, { source, method, host, target, headers });
     if (verdict.answer) return stopped(verdict.answer.status, layerOf(verdict.decidedBy?.source ?? ""));
     if (verdict.origin.port !== port) return stopped(521, "4 Cloudflare to origin");
     if (chain.impostor)
@@ -82,11 +69,11 @@ export async function walk(chain: Chain, delivery: Delivery, way: Way = { throug
   if (!firewallAdmits(chain.firewall, { source: peer, port })) return stopped(0, "5 firewall");
 
   const passage = proxyPasses(chain.proxy, { peer, ownCertificate, client, path: delivery.path });
-  if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "none" : "6 nginx", 1);
+  if ("status" in passage) return stopped(passage.status, passage.status < 400 ? "none" : "6 nginx");
 
   // nginx answers 403 for a connection that the kernel rejects, but the rejecting layer is systemd's allowlist.
-  if (!socketAdmits(chain.socket(passage.port), passage.bind)) return stopped(403, "7 systemd", 1);
+  if (!socketAdmits(chain.socket(passage.port), passage.bind)) return stopped(403, "7 systemd");
 
-  const { status, lines } = await chain.receiver(delivery);
-  return stopped(status, status < 300 ? "none" : "8 receiver", 1, lines);
+  const { status } = await chain.receiver(delivery);
+  return stopped(status, status < 300 ? "none" : "8 receiver");
 }
