@@ -7,12 +7,12 @@ import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import type { Traced } from "../../../infra/trace/verdict.ts";
-import { type Change, delivery } from "../../fakes/deliveries.ts";
+import type { Change } from "../../fakes/deliveries.ts";
 import { deployedWorld } from "../deployed.ts";
 import * as fault from "../faults.ts";
 import { actors } from "../lab/net.ts";
 import { run } from "../lab/process.ts";
-import { type Answer, edgeBack, hostnameOf } from "../world.ts";
+import type { Answer } from "../world.ts";
 
 const { world, host } = await deployedWorld("trace");
 const rarely = `/usr/local/lib/systemd/system/${units.guardTimer}.d/rarely.conf`;
@@ -24,12 +24,9 @@ beforeAll(async () => {
   await host.inside("systemctl daemon-reload");
 });
 /** Traces by the id, and by what a git host's page would show of the answer. */
-async function traced(id: string, answer?: Answer) {
-  const headers = Object.entries({ "x-served-by": "", ...answer?.headers }).flatMap(([name, value]) => [
-    "--header",
-    `${name}: ${value}`,
-  ]);
-  const shown = answer === undefined ? [] : ["--status", String(answer.status), ...headers];
+async function traced(id: string, answer: Answer) {
+  const lines = Object.entries({ "x-served-by": "", ...answer.headers }).map(([name, value]) => `${name}: ${value}`);
+  const shown = ["--status", String(answer.status), ...lines.flatMap((line) => ["--header", line])];
   const { code, stdout, stderr } = await world.stack.pushgate("trace", "--json", "--delivery", id, ...shown);
   expect(stderr).toBe("");
   const found = JSON.parse(stdout) as Traced[];
@@ -53,26 +50,17 @@ type Row = {
   readonly what: string;
   readonly make: Step;
   readonly change?: Change;
-  /** Sends the delivery; without it, `change` goes to Cloudflare. */
-  readonly send?: (id: string) => Promise<Answer>;
   readonly name: string;
   readonly cause?: RegExp;
   readonly fix: RegExp;
   /** How the fix is applied: by the command that is printed, or by what an operator would do. Left out: by nothing. */
-  readonly by?: "up" | "ssh" | Step;
+  readonly by?: "ssh" | Step;
 };
 
 const sh = (script: string) => () => host.inside(`set -e\n${script}`);
-const up = /^npx pulumi up$/;
 const socket = units.socket("github");
 /** systemd 257 enforces a changed list once a unit has started in the slice. */
 const inForce = "systemctl daemon-reload && systemd-run --quiet --wait --collect --slice=pushgate.slice true";
-
-/** As Cloudflare sends it. The lab's git hosts give up after 5 s, before nginx does after 9. */
-const patient = (id: string) => {
-  const headers = { "x-github-delivery": id, "cf-connecting-ip": actors.github.v4[0] };
-  return world.contact(host, edgeBack.v4, delivery({ host: hostnameOf(host), headers }), world.client(), 20_000);
-};
 
 const rows: readonly Row[] = [
   {
@@ -93,42 +81,6 @@ const rows: readonly Row[] = [
     cause: /^7 systemd: the guard: pushgate\.slice admits 198\.51\.100\.0\/24/,
     fix: /^remove IPAddressAllow from pushgate\.slice: systemctl cat/,
     by: sh(`rm ${paths.units}/pushgate.slice.d/open.conf; ${inForce}; systemctl start ${units.guard}`),
-  },
-  {
-    what: "comes by IPv6 while the answers' IPv6 routing rule is missing",
-    make: sh("while ip -6 rule del table 9460 2>/dev/null; do :; done"),
-    change: { source: actors.github.v6[0] },
-    name: "unreachable socket",
-    cause: /^7 systemd: IPv6 routing rule/,
-    fix: new RegExp(`systemctl restart ${units.routing}$`),
-    by: "ssh",
-  },
-  {
-    what: "comes from a range that the socket's installed list does not hold",
-    make: async () => {
-      const list = "[Socket]\nIPAddressAllow=\nIPAddressAllow=203.0.113.0/24\n";
-      await host.writeFile(`${paths.units}/${socket}.d/stale.conf`, list);
-      await host.inside(inForce);
-    },
-    name: "unreachable socket",
-    cause: /^7 systemd: .*pushgate-receiver-github\.socket/,
-    fix: up,
-    by: "up",
-  },
-  {
-    // `up` knows its sockets by their unit: the process that holds them has another name here, as it has for a moment
-    // in each start of the receiver.
-    what: "waits for a receiver in whose place a drop-in runs another program",
-    make: async () => {
-      const dropIn = "[Service]\nExecStart=\nExecStart=/usr/bin/sleep infinity\n";
-      await host.writeFile(`${paths.units}/${units.receiver}.d/other.conf`, dropIn);
-      await host.inside(`systemctl daemon-reload && systemctl restart ${units.receiver}`);
-    },
-    send: patient,
-    name: "receiver timeout",
-    cause: /^8 receiver: \/etc\/systemd\/system\/pushgate-receiver\.service\.d\/other\.conf is not declared/,
-    fix: up,
-    by: "up",
   },
   {
     what: "finds the spool read-only",
@@ -153,12 +105,12 @@ systemctl restart ${units.receiver}`),
 ];
 
 describe("a delivery that", () => {
-  test.each(rows)("$what", async ({ make, send, change, name, cause, fix, by }) => {
+  test.each(rows)("$what", async ({ make, change, name, cause, fix, by }) => {
     const id = randomUUID();
     const check = async () => {
       await make();
-      const sent = () => world.deliver({ ...change, headers: { "x-github-delivery": id } });
-      const { code, names, ...found } = await traced(id, await (send?.(id) ?? sent()));
+      const sent = await world.deliver({ ...change, headers: { "x-github-delivery": id } });
+      const { code, names, ...found } = await traced(id, sent);
       expect({ code, certainty: found.certainty, names }, JSON.stringify(found)).toEqual({
         ...{ code: 1, certainty: "certain", names: [name] },
       });
@@ -177,9 +129,6 @@ describe("a delivery that", () => {
     });
     if (typeof by === "function") await by();
     if (by === "ssh") await run("sh", ["-c", printed]);
-    if (by === "up") expect((await world.stack.up()).code).toBe(0);
-    // A source of the same family: what is repaired is the way of this delivery.
-    const source = by !== undefined && change?.source ? change.source : actors.github.v4[0];
-    expect((await world.deliver({ source })).status).toBe(202);
+    expect((await world.deliver()).status).toBe(202);
   });
 });
