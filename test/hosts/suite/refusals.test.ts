@@ -1,6 +1,7 @@
 /**
- * Hosts that cannot run pushgate. Each error names what was found, what is needed and the fix; one `up` prints all of
- * them and changes nothing. environment.test.ts has an `up` by an ordinary login with sudo.
+ * Hosts that cannot run pushgate, as OpenSSH, the kernel and systemd report it: one `up` prints all errors and changes
+ * nothing. test/infra/host/preflight.test.ts has each other fault, ssh.test.ts each message of ssh, and ship.test.ts an `up`
+ * beside another. environment.test.ts has an `up` by an ordinary login with sudo.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
@@ -27,11 +28,10 @@ const states = () =>
     [fit, blind].map(async (host) => ({
       etc: await host.snapshotEtc(),
       local: await host.snapshot("/usr/local"),
-      ours: await host.read("ls -d /var/lib/pushgate /var/spool/pushgate 2>/dev/null || true"),
+      own: await host.read("ls -d /var/lib/pushgate /var/spool/pushgate 2>/dev/null || true"),
       tables: await host.read("nft list ruleset 2>/dev/null || true"),
     })),
   );
-const writes = () => world.api.requests.filter(isWrite);
 
 /** A script that listens on a port; the kernel reports a script by its file name, "listener". */
 const listener = `#!/usr/bin/perl
@@ -43,7 +43,7 @@ sleep 999;
 beforeAll(async () => {
   [fit, blind] = await Promise.all([
     bootHost({ name: "fit", release, variant: "packages" }),
-    bootHost({ name: "blind", release, variant: "packages", enforces: false, diskMegabytes: 40 }),
+    bootHost({ name: "blind", release, variant: "packages", enforces: false }),
   ]);
   await fit.writeFile("/usr/local/bin/listener", listener, "0755");
   await fit.inside(`set -e
@@ -55,9 +55,6 @@ systemctl restart ssh`);
   await until("the listener listens on its port", async () =>
     (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
   );
-  await blind.inside("rm /usr/bin/node /usr/bin/apt-get");
-  await blind.writeFile("/usr/bin/node", "#!/bin/sh\necho v12.22.12\n", "0755");
-  await blind.inside("sed -i 's/^ID=.*/ID=mint/; s/^VERSION_ID=.*/VERSION_ID=22/' /etc/os-release");
 
   // A name whose host has another key, and an address without a host.
   know("swapped", fit.address, knownKey("blind"));
@@ -88,7 +85,6 @@ const hosts = () => {
     entry(fit, "process", { ssh: "root@fit", originPort: ports.process }),
     entry(fit, "published", { ssh: "root@fit.example.org", originPort: ports.published }),
     entry(fit, "lockout", { ssh: "deploy@fit.example.org", sudo: true, originPort: ports.ssh }),
-    entry(fit, "deploy", { ssh: "deploy@fit" }),
     entry(fit, "guest", { ssh: "guest@fit", sudo: true }),
     entry(fit, "nologin", { ssh: "nobody@fit" }),
     // Different logins: ControlPath's %C contains address and login, so ssh would reuse root's open connection to the
@@ -124,24 +120,13 @@ describe("up rejects a host that ssh cannot reach", () => {
 
 describe("up rejects a host that cannot run pushgate", () => {
   test.each([
-    ["deploy", "an ordinary login", [/deploy@fit is not root\. .*set `sudo: true`/]],
-    ["process", "a process on the origin port", [/origin port 2053 is in use by listener\. Set `originPort`/]],
-    ["published", "a container's published port", [/a container publishes the origin port 2083 .*\. Set `originPort`/]],
-    ["lockout", "SSH itself on the origin port", [/origin port 2087 is the SSH port, .*lock you out/]],
-    [
-      "blind",
-      "an old nodejs, no apt, a full disk, and a container whose manager cannot enforce an allowlist",
-      [
-        /nodejs 12\.22\.12 found; pushgate needs 18 or later\. Install/,
-        /mint 22 has no apt-get\. Use Debian/,
-        /\/ has \d+ MiB free; pushgate needs 50\. Free space there/,
-        /cannot enforce a packet filter .*--system-call-filter=bpf/,
-      ],
-    ],
+    ["process", "a process on the origin port", /origin port 2053 is in use by listener\. Set `originPort`/],
+    ["published", "a container's published port", /a container publishes the origin port 2083 .*\. Set `originPort`/],
+    ["lockout", "SSH itself on the origin port", /origin port 2087 is the SSH port, .*lock you out/],
+    ["blind", "a container whose manager cannot enforce an allowlist", /packet filter .*--system-call-filter=bpf/],
   ])("%s: %s", (name, _, says) => {
-    const text = about(name);
-    expect(text).toContain(`${name} cannot carry pushgate, nothing was changed`);
-    for (const fault of says) expect(text).toMatch(fault);
+    expect(about(name)).toContain(`${name} cannot carry pushgate, nothing was changed`);
+    expect(about(name)).toMatch(says);
   });
 });
 
@@ -150,17 +135,5 @@ test("the failed up changed nothing on the hosts or at Cloudflare", async () => 
   expect(failed.steps.filter(({ type }) => !type.startsWith("pulumi:"))).toEqual([]);
   expect(await states()).toEqual(before);
   for (const host of [fit, blind]) expect(await host.journal("pushgate-apply")).toContain("No entries");
-  expect(writes()).toEqual([]);
-});
-
-test("up fails and names the lock if another up runs on the host", async () => {
-  world.stack.configure({ "pushgate:hosts": [hostEntry(fit, { ssh: "deploy@fit", sudo: true })] });
-  await fit.inside("systemd-run --quiet --unit=pushgate-apply sleep 120");
-  const second = await world.stack.up();
-  expect(second.code).toBe(1);
-  expect(second.stdout + second.stderr).toMatch(
-    /fit: another pulumi up is running on this host\. Wait until it ends, or read: systemctl status pushgate-apply/,
-  );
-  expect(writes()).toEqual([]);
-  expect(await states()).toEqual(before);
+  expect(world.api.requests.filter(isWrite)).toEqual([]);
 });
