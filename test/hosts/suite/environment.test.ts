@@ -27,14 +27,3 @@ chown root: . && chmod 555 .`);
   succeeded(await world.stack.preview("--expect-no-changes"));
   expect(await world.deliver()).toMatchObject({ status: 202 });
 });
-
-test("an apply on a host whose /run is full fails with the reason, and the next one succeeds", async () => {
-  await host.inside(`rm /etc/systemd/system/pushgate-guard.timer
-mount -o remount,nr_inodes=$(df --output=iused /run | tail -n 1 | tr -d ' ') /run`);
-  const failed = await world.stack.up();
-  expect(failed.code).toBe(1);
-  expect(failed.stdout).toMatch(/No space left on device/);
-  await host.inside("mount -o remount,nr_inodes=100k /run");
-  succeeded(await world.stack.up());
-  succeeded(await world.stack.preview("--expect-no-changes"));
-});

@@ -45,15 +45,6 @@ async function upBesideNeighbours(): Promise<Run> {
   return up;
 }
 
-test("the neighbours serve before the first up", () => {
-  const { shop, nginx, tables, rules } = before.neighbours;
-  expect(shop.v4).toMatch(/^200 the shop is open/);
-  expect(shop.logged).toHaveLength(2);
-  expect(nginx.unit).toMatch(/MainPID=[1-9]\d*\nActiveState=active\nUnitFileState=enabled/);
-  expect(Object.keys(tables)).toEqual(expect.arrayContaining(["inet f2b-table", "ip filter", "ip nat"]));
-  expect(rules.join("\n")).toContain("from 10.66.0.0/24 lookup 200");
-});
-
 test("up leaves the neighbours unchanged all the time, although the operator's configuration is broken", async () => {
   const up = await upBesideNeighbours();
   arrived = up.steps
