@@ -23,6 +23,7 @@ import {
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll } from "vitest";
+import { paths } from "../../infra/host/paths.ts";
 import { workspace } from "../engine/engine.ts";
 import { startApi } from "../fakes/cloudflare/api.ts";
 import { openAuthority } from "../fakes/cloudflare/authority.ts";
@@ -34,7 +35,7 @@ import { release } from "./release.ts";
 import { buildWorld, type World, worldAround } from "./world.ts";
 
 /** The texts that differ between copies. They occur only in the state, the stack file and the zone. */
-export type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
+type Place = { readonly login: string; readonly v4: string; readonly v6: string; readonly api: string };
 type Kept<More> = { readonly frozen: Frozen; readonly place: Place; readonly zone: ZoneState; readonly more: More };
 
 /** The host name of every copy, and its name in the stack. */
@@ -80,8 +81,6 @@ export const placeOf = (host: Host, api: string): Place => ({
   v6: host.address6!,
   api,
 });
-export const moveTo = (text: string, from: Place, to: Place): string =>
-  (Object.keys(from) as (keyof Place)[]).reduce((moving, what) => moving.replaceAll(from[what], to[what]), text);
 
 /** Where an original is kept. */
 function folderOf({ name }: Pick<Original<unknown>, "name">) {
@@ -92,26 +91,37 @@ function folderOf({ name }: Pick<Original<unknown>, "name">) {
 
 /** Boots a copy of an original and starts a world around it. */
 export async function copyOf<More>(original: Original<More>, alias: string, copied: CopyOptions = {}): Promise<Copy> {
-  const { frozen, place: from, zone } = await kept(original);
-  const at = folderOf(original);
-  const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
-  cpSync(at.authority, own, { recursive: true });
-  const [host, authority] = await Promise.all([thawCopy(frozen, alias, copied), openAuthority(own)]);
-  const moved = (text: string, api: string) => moveTo(text, from, placeOf(host, api));
+  const { frozen } = await kept(original);
+  const host = await thawCopy(frozen, alias, copied);
+  return { ...(await worldIn(folderOf(original).folder, host)), hosts: [host] };
+}
 
-  const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), from.api)), authority });
-  const stack = await workspace({ from: at.stack });
+/** A world around a host at another place, with the zone, the stack and the authority that a folder keeps. */
+export async function worldIn(folder: string, host: Host): Promise<World> {
+  const { place, zone } = JSON.parse(readFileSync(join(folder, "kept.json"), "utf8")) as Kept<unknown>;
+  const own = mkdtempSync(join(tmpdir(), "pushgate-ca-"));
+  cpSync(join(folder, "authority"), own, { recursive: true });
+  const authority = await openAuthority(own);
+  const moved = (text: string, api: string): string => {
+    const to = placeOf(host, api);
+    return (Object.keys(place) as (keyof Place)[]).reduce(
+      (moving, what) => moving.replaceAll(place[what], to[what]),
+      text,
+    );
+  };
+  const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(zone), place.api)), authority });
+  const stack = await workspace({ from: join(folder, "stack") });
   for (const file of [stack.stackFile, join(stack.folder, "state/.pulumi/stacks/pushgate/test.json")])
     writeFileSync(file, moved(readFileSync(file, "utf8"), api.url));
   const world = await worldAround([host], api, stack);
-  await until("the guard has proved the copy", async () =>
-    (await host.read("cat /run/pushgate-guard/verdict || true")) === "proven" ? true : undefined,
+  await until("the guard has proved the host", async () =>
+    (await host.read(`cat ${paths.guard}/verdict || true`)) === "proven" ? true : undefined,
   );
   const close = async () => {
     await world.close();
     await authority.close();
   };
-  return { ...world, hosts: [host], close };
+  return { ...world, close };
 }
 
 /** The frozen original. The first caller makes it; every other caller waits for it. */

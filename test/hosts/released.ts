@@ -4,21 +4,17 @@
  * distribution is that of the run. `npm exec -- node test/hosts/released.ts` stores the present version, before its release
  * (CONTRIBUTING.md).
  */
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { version } from "../../infra/apply/version.ts";
-import { paths } from "../../infra/host/paths.ts";
-import { workspace } from "../engine/engine.ts";
-import { startApi } from "../fakes/cloudflare/api.ts";
-import { openAuthority } from "../fakes/cloudflare/authority.ts";
-import { moveTo, type Place, placeOf } from "./deployed.ts";
+import { placeOf, worldIn } from "./deployed.ts";
 import { bootHost } from "./lab/host.ts";
 import { withLab } from "./lab/lab.ts";
-import { run, until } from "./lab/process.ts";
+import { run } from "./lab/process.ts";
 import { engineReady } from "./ready.ts";
 import { release } from "./release.ts";
-import { buildWorld, worldAround } from "./world.ts";
+import { buildWorld } from "./world.ts";
 
 const folder = new URL("released/", import.meta.url).pathname;
 const name = "released";
@@ -58,23 +54,9 @@ export async function releasedWorld(version: string) {
   await run("tar", ["-xzf", join(folder, `${version}.tgz`), "-C", from]);
   const put = (root: string) => cpSync(join(from, "host"), root, { recursive: true, verbatimSymlinks: true });
   const host = await bootHost({ name, release, variant: "packages", change: put });
-  const kept = JSON.parse(readFileSync(join(from, "kept.json"), "utf8")) as { place: Place; zone: object };
-  const authority = await openAuthority(join(from, "authority"));
-  const moved = (text: string, api = kept.place.api) => moveTo(text, kept.place, placeOf(host, api));
-  const api = await startApi({ zone: JSON.parse(moved(JSON.stringify(kept.zone))), authority });
-  const stack = await workspace({ from: join(from, "stack") });
-  for (const file of [stack.stackFile, join(stack.folder, "state/.pulumi/stacks/pushgate/test.json")])
-    writeFileSync(file, moved(readFileSync(file, "utf8"), api.url));
-  const world = await worldAround([host], api, stack);
-  await until("the guard has proved the host", async () =>
-    (await host.read(`cat ${paths.guard}/verdict || true`)) === "proven" ? true : undefined,
-  );
-  const close = async () => {
-    await world.close();
-    await authority.close();
-    rmSync(from, { recursive: true });
-  };
-  return { world, host, close };
+  const world = await worldIn(from, host);
+  rmSync(from, { recursive: true });
+  return { world, host };
 }
 
 if (process.argv[1] === import.meta.filename) {

@@ -13,12 +13,12 @@ import { releasedVersions, releasedWorld } from "../released.ts";
 import { repeatWhile } from "../repeat-while.ts";
 
 describe.each(releasedVersions())("from %s", (released) => {
-  let { world, host, close } = {} as Awaited<ReturnType<typeof releasedWorld>>;
+  let { world, host } = {} as Awaited<ReturnType<typeof releasedWorld>>;
   beforeAll(async () => {
-    ({ world, host, close } = await releasedWorld(released));
+    ({ world, host } = await releasedWorld(released));
   });
   afterAll(async () => {
-    await close?.();
+    await world?.close();
     await host?.kill();
   });
   const clean = async () => {
