@@ -1,5 +1,5 @@
 /** Prepares what a program needs before it opens a lab. */
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findEngine, installEngine } from "../engine/install-engine.ts";
@@ -16,25 +16,13 @@ export async function engineReady(): Promise<void> {
 
 const root = new URL("../..", import.meta.url).pathname;
 
-/** Fills npm's cache with what `npm ci` of this project reads, because a lab has no network. The `npm ci` that a person ran did. */
+/** Fills npm's cache with what `npm ci` of this project reads, because a lab has no network. */
 export async function npmReady(): Promise<void> {
-  const cache = (await run("npm", ["config", "get", "cache"])).stdout.trim();
-  type Package = { readonly integrity?: string; readonly optional?: boolean };
-  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
-    packages: Record<string, Package>;
-  };
-  // npm keeps a package at the hash of its archive. It leaves out optional ones, which are of other platforms.
-  const kept = ({ integrity = "", optional }: Package): boolean => {
-    const [algorithm = "", base64 = ""] = integrity.split("-");
-    const hash = Buffer.from(base64, "base64").toString("hex");
-    const file = join(cache, "_cacache/content-v2", algorithm, hash.slice(0, 2), hash.slice(2, 4), hash.slice(4));
-    return optional === true || integrity === "" || existsSync(file);
-  };
-  if (Object.values(packages).every(kept)) return;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-packages-"));
   for (const name of ["package.json", "package-lock.json", ".npmrc"]) cpSync(join(root, name), join(folder, name));
   // With --prefix npm would also look for the computer's own settings elsewhere.
-  await step("fill npm's cache", () => run("env", ["-C", folder, "npm", "ci"], { timeout: 300_000 }));
+  const words = ["-C", folder, "npm", "ci", "--prefer-offline", "--no-audit", "--no-fund"];
+  await step("fill npm's cache", () => run("env", words, { timeout: 300_000 }));
   rmSync(folder, { recursive: true });
 }
 

@@ -1,14 +1,22 @@
-/** Searches a host for the text of a secret: in files, processes, units, the journal and arguments of systemd-creds. */
-import { readdirSync, readFileSync } from "node:fs";
+/** Searches for the text of a secret: in a host's files, processes, units and journal, and in what programs are given. */
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Host } from "./lab/host.ts";
 
-const given = "/root/given-to-systemd-creds";
-
-/** Every secret passes through systemd-creds. This wrapper records its arguments and environment, then runs it. */
-const spy = `#!/bin/sh
-{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>${given}
-exec /usr/bin/systemd-creds "$@"
+/** Records a program's arguments and environment in a file, then runs it. */
+const recorder = (program: string, given: string) => `#!/bin/sh
+{ tr '\\0' '\\n' </proc/$$/cmdline; tr '\\0' '\\n' </proc/$$/environ; } >>'${given}'
+exec /usr/bin/${program} "$@"
 `;
+
+/** A recorder of the operator's ssh. Pass `folder` as WorldOptions.path. */
+export function recordedSsh(): { readonly folder: string; readonly given: () => string } {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-ssh-"));
+  const given = join(folder, "given");
+  writeFileSync(join(folder, "ssh"), recorder("ssh", given), { mode: 0o755 });
+  return { folder, given: () => readFileSync(given, "utf8") };
+}
 
 export type SecretSearch = {
   /** Paths of files that contain one of the texts. Skips the journal, and all of /usr except /usr/local. */
@@ -21,9 +29,10 @@ export type SecretSearch = {
   readonly givenToCreds: () => Promise<string>;
 };
 
-/** Call this before the first `up`, so that the wrapper records every call of systemd-creds. */
+/** Call this before the first `up`: every secret passes through systemd-creds, and each call of it is recorded. */
 export async function secretSearch(host: Host): Promise<SecretSearch> {
-  await host.writeFile("/usr/local/bin/systemd-creds", spy, "0755");
+  const given = "/root/given-to-systemd-creds";
+  await host.writeFile("/usr/local/bin/systemd-creds", recorder("systemd-creds", given), "0755");
   const places = "/etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local";
   const search = `grep -rlaF -f - --exclude-dir=proc --exclude-dir=sys --exclude-dir=journal ${places}`;
   return {

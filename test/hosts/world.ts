@@ -6,9 +6,9 @@
  *   await world.stack.up();
  *   const { status, servedBy } = await world.deliver();
  */
-import { request as httpsRequest } from "node:https";
+import { request as httpsRequest, type RequestOptions } from "node:https";
 import { isIPv6 } from "node:net";
-import { type Workspace, workspace } from "../engine/engine.ts";
+import { type Workspace, type WorkspaceOptions, workspace } from "../engine/engine.ts";
 import { type Api, apiToken, permissions, startApi } from "../fakes/cloudflare/api.ts";
 import { type Edge, startEdge } from "../fakes/cloudflare/dataplane.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
@@ -65,15 +65,10 @@ const browser = {
 /** The hook hostname of a host. */
 export const hostnameOf = (host: Pick<Host, "name">): string => `hooks-${host.name}.${zoneName}`;
 
-export type WorldOptions = {
-  readonly config?: Readonly<Record<string, unknown>>;
-  /** Folders to put first on the PATH of `pulumi`. */
-  readonly path?: readonly string[];
+export type WorldOptions = Pick<WorkspaceOptions, "config" | "path" | "starts" | "passphrase"> & {
   /** The hooks' secrets and Cloudflare's API token, if a test needs its own. */
   readonly secrets?: Readonly<Record<string, unknown>>;
   readonly token?: string;
-  readonly starts?: true;
-  readonly passphrase?: true;
 };
 
 export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> = {}): Record<string, unknown> => ({
@@ -86,13 +81,13 @@ export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> 
   ...change,
 });
 
-export async function buildWorld(hosts: readonly Host[], options: WorldOptions = {}): Promise<World> {
-  const token = options.token ?? apiToken;
+export async function buildWorld(
+  hosts: readonly Host[],
+  { config, secrets: own = secrets, token = apiToken, ...more }: WorldOptions = {},
+): Promise<World> {
   const api = await startApi({ zone: emptyZone(zoneName, "pro"), tokens: { [token]: permissions } });
   const stack = await workspace({
-    ...(options.path && { path: options.path }),
-    ...(options.starts && { starts: options.starts }),
-    ...(options.passphrase && { passphrase: options.passphrase }),
+    ...more,
     config: {
       "cloudflare:baseUrl": api.url,
       "pushgate:zone": zoneName,
@@ -108,9 +103,9 @@ export async function buildWorld(hosts: readonly Host[], options: WorldOptions =
           branch: "main",
         },
       ],
-      ...options.config,
+      ...config,
     },
-    secrets: { "cloudflare:apiToken": token, "pushgate:secrets": options.secrets ?? secrets },
+    secrets: { "cloudflare:apiToken": token, "pushgate:secrets": own },
   });
   return worldAround(hosts, api, stack);
 }
@@ -146,10 +141,8 @@ export async function worldAround<Stack extends { close(): unknown }>(
     return request(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
   };
   const contact: World["contact"] = (host, from, sent, tls, timeout = 15_000) => {
-    const to = isIPv6(from) ? host.address6! : host.address;
-    const certificate = tls && { cert: tls.cert, key: tls.key };
-    const where = { host: to, port: originPort, localAddress: from, timeout };
-    return request(sent, { ...where, rejectUnauthorized: false, ...certificate });
+    const to = { host: isIPv6(from) ? host.address6! : host.address, port: originPort, localAddress: from, timeout };
+    return request(sent, { ...to, rejectUnauthorized: false, ...tls });
   };
   const client = () => {
     const { certificate: cert, private_key: key } = api.zone.origin_pulls.hostname_certificates.at(-1)!;
@@ -168,22 +161,11 @@ export async function worldAround<Stack extends { close(): unknown }>(
   return { hosts, api, edge, stack, deliver, send, visit, contact, client, spooled, close };
 }
 
-type To = {
-  host: string;
-  port: number;
-  localAddress: string;
-  ca?: string;
-  rejectUnauthorized?: boolean;
-  cert?: string;
-  key?: string;
-  timeout?: number;
-};
-
 /**
  * Sends one request on a new connection. A failed connection resolves with status 0. The fake Cloudflare always answers;
  * the time limit only ends a test that hangs.
  */
-function request({ method, path, host, headers, body }: Delivery, to: To): Promise<Answer> {
+export function request({ method, path, host, headers, body }: Delivery, to: RequestOptions): Promise<Answer> {
   return new Promise((resolve) => {
     const failed = (error: string): void => resolve({ status: 0, servedBy: "", headers: {}, body: "", error });
     const sent = httpsRequest(

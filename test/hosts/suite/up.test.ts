@@ -9,8 +9,7 @@ import { succeeded } from "../../engine/program-stack.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
-import { sshWrapper } from "../ssh-wrapper.ts";
+import { recordedSsh, type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
 import { buildWorld, type World } from "../world.ts";
 
 /** Secrets of this file only: at the same time engines of other files get secrets as arguments of `config set`. */
@@ -21,7 +20,7 @@ const secrets = {
 const token = "vault-token-0123456789-0123456789-abcdefghij";
 /** The secrets that exist before `up`. */
 const known = { ...secrets.site, docs: secrets.docs.current, token };
-const ssh = sshWrapper();
+const ssh = recordedSsh();
 let host: Host;
 let search: SecretSearch;
 let world: World;
