@@ -2,14 +2,14 @@
  * The neighbours that a host may already have: another site on 443, Docker, ufw, fail2ban and a policy route of the
  * operator, as their own tools leave them. Units restore them at boot, as their daemons would.
  */
-import { get } from "node:https";
-import type { TLSSocket } from "node:tls";
+import { request } from "../world.ts";
 import type { Host } from "./host.ts";
 import { actors } from "./net.ts";
 import { until } from "./process.ts";
 
 const neighbourSite = "shop.example.net";
 const log = "/var/log/nginx/shop.access.log";
+const page = "the shop is open";
 
 const site = `server {
     listen 443 ssl;
@@ -22,46 +22,34 @@ const site = `server {
 }
 `;
 
-/** TCP ports that ufw accepts. The operator has opened the origin port; otherwise Cloudflare could not reach it. */
-const openPorts = [22, 443, 8443];
-
-/** The rules of Docker 27 and ufw 0.36 through iptables-nft, without empty chains; both share the compat tables. */
+/**
+ * Rules of Docker 27 and ufw 0.36 through iptables-nft; both share the compat tables. The operator has opened the origin
+ * port; otherwise Cloudflare could not reach it.
+ */
 const dockerAndUfw = () => {
-  const ports = openPorts.map((port) => `    tcp dport ${port} counter accept\n`).join("");
-  const ufw = (v: "4" | "6", icmp: string) => `
+  const ufw = (icmp: string) => `
   chain INPUT {
     type filter hook input priority filter; policy drop;
-    counter jump ufw${v}-before-input
-    counter jump ufw${v}-user-input
-  }
-  chain ufw${v}-before-input {
     iifname "lo" counter accept
     ct state related,established counter accept
-    ct state invalid counter drop
     ${icmp} counter accept
+    counter jump ufw-user-input
   }
-  chain ufw${v}-user-input {
-${ports}  }`;
-  return `table ip filter {${ufw("4", "ip protocol 1")}
+  chain ufw-user-input {
+    tcp dport { 22, 443, 8443 } counter accept
+  }`;
+  return `table ip filter {${ufw("ip protocol 1")}
   chain FORWARD {
     type filter hook forward priority filter; policy drop;
-    counter jump DOCKER-USER
     iifname "docker0" oifname != "docker0" counter accept
   }
-  chain DOCKER-USER {
-    counter return
-  }
 }
-table ip6 filter {${ufw("6", "meta l4proto 58")}
+table ip6 filter {${ufw("meta l4proto 58")}
 }
 table ip nat {
-  chain DOCKER {
-    iifname "docker0" counter return
-    iifname != "docker0" tcp dport 8081 counter dnat to 172.17.0.2:80
-  }
   chain PREROUTING {
     type nat hook prerouting priority dstnat; policy accept;
-    fib daddr type local counter jump DOCKER
+    fib daddr type local iifname != "docker0" tcp dport 8081 counter dnat to 172.17.0.2:80
   }
   chain POSTROUTING {
     type nat hook postrouting priority srcnat; policy accept;
@@ -72,11 +60,10 @@ table ip nat {
 };
 
 /** The table of fail2ban's nftables action, with one banned address. */
-const banned = "198.51.100.99";
 const fail2ban = `table inet f2b-table {
   set addr-set-sshd {
     type ipv4_addr
-    elements = { ${banned} }
+    elements = { 198.51.100.99 }
   }
   chain f2b-chain {
     type filter hook input priority filter - 1; policy accept;
@@ -86,8 +73,7 @@ const fail2ban = `table inet f2b-table {
 `;
 
 /** Ordered after nftables.service, whose start empties the ruleset. */
-const unit = (what: string, ...starts: string[]) => `[Unit]
-Description=${what}
+const unit = (...starts: string[]) => `[Unit]
 After=nftables.service
 [Service]
 Type=oneshot
@@ -101,7 +87,7 @@ WantedBy=multi-user.target
 export async function addNeighbours(host: Host): Promise<void> {
   await host.inside(`set -e
 mkdir -p /srv/shop /etc/ssl/private /etc/neighbours
-echo 'the shop is open' >/srv/shop/index.html
+printf '${page}' >/srv/shop/index.html
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=${neighbourSite} \\
   -keyout /etc/ssl/private/shop.key -out /etc/ssl/shop.pem
 chmod 0600 /etc/ssl/private/shop.key`);
@@ -109,14 +95,10 @@ chmod 0600 /etc/ssl/private/shop.key`);
   await host.writeFile("/etc/neighbours/docker-ufw.nft", dockerAndUfw());
   await host.writeFile("/etc/neighbours/fail2ban.nft", fail2ban);
   const units = {
-    "docker-ufw-like": unit(
-      "Docker and ufw, as far as the kernel is concerned",
-      "/usr/sbin/nft -f /etc/neighbours/docker-ufw.nft",
-    ),
-    "fail2ban-like": unit("fail2ban's table", "/usr/sbin/nft -f /etc/neighbours/fail2ban.nft"),
+    "docker-ufw-like": unit("/usr/sbin/nft -f /etc/neighbours/docker-ufw.nft"),
+    "fail2ban-like": unit("/usr/sbin/nft -f /etc/neighbours/fail2ban.nft"),
     // Without `protocol kernel` networkd 257 would delete the rule at its next start, even without pushgate.
     "policy-route": unit(
-      "A policy route of the operator's",
       "/usr/sbin/ip route add unreachable default table 200",
       "/usr/sbin/ip rule add from 10.66.0.0/24 lookup 200 pref 1000 protocol kernel",
     ),
@@ -136,14 +118,14 @@ export type Neighbourhood = {
   readonly tables: Record<string, string>;
   readonly rules: readonly string[];
   readonly nginx: { readonly files: Record<string, string>; readonly unit: string };
-  /** The shop's answer to a stranger, and the lines that these requests wrote to its log. */
-  readonly shop: { readonly v4: string; readonly v6: string; readonly logged: readonly string[] };
+  /** The lines that a stranger's visits wrote to the shop's log, by IPv4 and by IPv6. */
+  readonly visits: readonly string[];
 };
 
 /** Names of nft tables and lines of `ip rule` that are pushgate's own. */
 const own = /pushgate|lookup 9460\b/;
 
-/** Reads the state of the neighbours, without pushgate's own objects. */
+/** Reads the state of the neighbours, without pushgate's own objects; throws if the shop does not serve. */
 export async function neighbourhood(host: Host): Promise<Neighbourhood> {
   const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !own.test(name));
   const tables: Record<string, string> = {};
@@ -153,8 +135,8 @@ export async function neighbourhood(host: Host): Promise<Neighbourhood> {
   const files = await host.snapshot("/etc/nginx");
   const unit = await host.read("systemctl show -p MainPID -p ActiveState -p UnitFileState nginx.service");
   const before = await logged(host);
-  const v4 = await visitShop(host.address, actors.stranger.v4[0]);
-  const v6 = await visitShop(host.address6!, actors.stranger.v6[0]);
+  await visitShop(host.address, actors.stranger.v4[0]);
+  await visitShop(host.address6!, actors.stranger.v6[0]);
   // nginx writes the line after the answer, so it may appear a moment later. An extra line would also be seen.
   const lines = await until("the shop's log has both visits", async () => {
     const now = (await logged(host)).slice(before.length);
@@ -165,7 +147,7 @@ export async function neighbourhood(host: Host): Promise<Neighbourhood> {
     rules,
     nginx: { files, unit },
     // Two workers of nginx may have answered: neither waits for the other's line.
-    shop: { v4, v6, logged: lines.map((line) => line.replace(/\[.*?\]/, "[time]")).sort() },
+    visits: lines.map((line) => line.replace(/\[.*?\]/, "[time]")).sort(),
   };
 }
 
@@ -173,18 +155,16 @@ async function logged(host: Host): Promise<string[]> {
   return (await host.read(`cat ${log} 2>/dev/null || true`)).split("\n").filter((line) => line !== "");
 }
 
-/** Status, body and the certificate's fingerprint, as one line; throws if the shop is unreachable. */
-const visitShop = (address: string, from: string): Promise<string> =>
-  new Promise((resolve, reject) => {
-    const options = { host: address, localAddress: from, servername: neighbourSite, headers: { host: neighbourSite } };
-    const request = get({ ...options, rejectUnauthorized: false, agent: false, timeout: 15_000 }, (response) => {
-      const { fingerprint256 } = (response.socket as TLSSocket).getPeerCertificate();
-      let body = "";
-      response.on("data", (chunk) => {
-        body += chunk;
-      });
-      response.on("end", () => resolve(`${response.statusCode} ${body.trim()} ${fingerprint256}`));
-    });
-    request.on("timeout", () => request.destroy(new Error(`${neighbourSite} at ${address} does not answer`)));
-    request.on("error", reject);
-  });
+/** Throws if the shop does not show its page. */
+async function visitShop(host: string, localAddress: string): Promise<void> {
+  const sent = {
+    method: "GET",
+    path: "/",
+    host: neighbourSite,
+    headers: {},
+    source: localAddress,
+    body: Buffer.alloc(0),
+  };
+  const { status, body, error } = await request(sent, { host, port: 443, localAddress, rejectUnauthorized: false });
+  if (body !== page) throw new Error(`${neighbourSite} at ${host} does not show its page: ${status} ${error ?? body}`);
+}
