@@ -19,7 +19,6 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { debianMirror } from "./mirror.ts";
 import { run, step } from "./process.ts";
-import { isAlive, self } from "./run-owner.ts";
 
 export const releases = ["bookworm", "trixie"] as const;
 export type Release = (typeof releases)[number];
@@ -55,10 +54,12 @@ export async function buildImages(wanted: readonly Release[]): Promise<void> {
 
 async function build(release: Release): Promise<void> {
   mkdirSync(cache(), { recursive: true });
-  removeStale();
-  const work = mkdtempSync(join(cache(), `.making-${self()}-`));
+  // Trees of other recipes that no checkout has used for two weeks, and what interrupted runs left.
+  const unused = Date.now() - 14 * 24 * 3600 * 1000;
+  for (const path of readdirSync(cache()).map((name) => join(cache(), name)))
+    if (statSync(path).mtimeMs < unused) rmSync(path, { recursive: true, force: true });
   const mirror = await debianMirror();
-  try {
+  await made(dirname(imagePath(release, "bare")), async (work) => {
     const env = {
       PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
       RELEASE: release,
@@ -72,23 +73,20 @@ async function build(release: Release): Promise<void> {
     const args = ["--pdeathsig", "KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
     const onLine = (line: string) => console.error(`lab:   ${release}: ${line.replace("stage: ", "")} …`);
     await run("setpriv", [...args, "sh", script], { env, timeout: 600_000, onLine });
-    renameSync(work, dirname(imagePath(release, "bare")));
-  } catch (error) {
-    // Another run may have made the same tree at the same time; then this run uses that one.
-    if (!existsSync(imagePath(release, "packages"))) throw error;
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
+    return work;
+  });
 }
 
-/** Removes leftovers of interrupted runs, and trees of other recipes that no checkout has used for two weeks. */
-function removeStale(): void {
-  const unused = Date.now() - 14 * 24 * 3600 * 1000;
-  for (const name of readdirSync(cache())) {
-    const path = join(cache(), name);
-    const maker = /^\.making-(\d+-\d+)-/.exec(name)?.[1];
-    const stale = maker === undefined ? statSync(path).mtimeMs < unused : !isAlive(maker);
-    if (stale) rmSync(path, { recursive: true, force: true });
+/** Makes a folder of the cache, which appears under its name only when it is complete. `make` returns its folder in `work`. */
+export async function made(path: string, make: (work: string) => Promise<string>): Promise<void> {
+  const work = mkdtempSync(join(cache(), ".making-"));
+  try {
+    renameSync(await make(work), path);
+  } catch (error) {
+    // Another run may have made the same folder at the same time; then this run uses that one.
+    if (!existsSync(path)) throw error;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
   }
 }
 
