@@ -31,19 +31,13 @@ export async function upstream(): Promise<{ folder: string; release: (text: stri
   return { folder, release };
 }
 
-export type Operator = {
-  /** The folder in which the first line is typed. */
-  readonly folder: string;
-  readonly home: string;
-  readonly terminal: Terminal;
-  readonly close: () => Promise<void>;
-};
+export type Operator = Awaited<ReturnType<typeof startOperator>>;
 
 /** A person's computer with nothing of pushgate's. `env`: more variables of the shell; `names`: their addresses. */
 export async function startOperator(
   env: Readonly<Record<string, string>>,
   names: Readonly<Record<string, string>> = {},
-): Promise<Operator> {
+) {
   const engine = findEngine();
   if (engine === undefined) throw new Error(noEngine);
   const home = mkdtempSync(join(tmpdir(), "pushgate-operator-"));

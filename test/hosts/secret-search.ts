@@ -18,28 +18,21 @@ export function recordedSsh(): { readonly folder: string; readonly given: () => 
   return { folder, given: () => readFileSync(given, "utf8") };
 }
 
-export type SecretSearch = {
-  /** Paths of files that contain one of the texts. Skips the journal, and all of /usr except /usr/local. */
-  readonly holders: (texts: readonly string[]) => Promise<string[]>;
-  /** Command lines and environments of all processes that run on the host now. */
-  readonly processes: () => Promise<string>;
-  readonly units: () => Promise<string>;
-  readonly journal: () => Promise<string>;
-  /** Arguments and environments of systemd-creds since `secretSearch` was called. */
-  readonly givenToCreds: () => Promise<string>;
-};
+export type SecretSearch = Awaited<ReturnType<typeof secretSearch>>;
 
 /** Call this before the first `up`: every secret passes through systemd-creds, and each call of it is recorded. */
-export async function secretSearch(host: Host): Promise<SecretSearch> {
+export async function secretSearch(host: Host) {
   const given = "/root/given-to-systemd-creds";
   await host.writeFile("/usr/local/bin/systemd-creds", recorder("systemd-creds", given), "0755");
   const places = "/etc /var /run /tmp /root /home /opt /srv /dev/shm /usr/local";
   const search = `grep -rlaF -f - --exclude-dir=proc --exclude-dir=sys --exclude-dir=journal ${places}`;
   return {
-    async holders(texts) {
+    /** Paths of files that contain one of the texts. Skips the journal, and all of /usr except /usr/local. */
+    async holders(texts: readonly string[]) {
       const found = await host.inside(search, { stdin: `${texts.join("\n")}\n`, check: false });
       return found.stdout.split("\n").filter(Boolean).sort();
     },
+    /** Command lines and environments of all processes that run on the host now. */
     processes: () => host.read("cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"),
     units: () => host.read("systemctl cat 'pushgate*'; systemctl show 'pushgate*'"),
     journal: () => host.read("journalctl --no-pager --output=export --all"),

@@ -15,27 +15,13 @@ import { type Resolver, startResolver } from "./resolver.ts";
 
 export const gitServerName = "git.example.net";
 
-export type GitServer = GitHost & {
-  readonly addresses: readonly string[];
-  readonly resolver: Resolver;
-  readonly ssh: {
-    readonly url: (repository: string) => string;
-    /** The private key, for the host; the server grants its public key read access. */
-    readonly deployKey: string;
-    /** The server's line for known_hosts. */
-    readonly knownHosts: string;
-  };
-  /** Makes a host use this server's resolver and trust its certificate authority. */
-  readonly introduce: (host: Host) => Promise<void>;
-  /** Writes this server's resolver below the root folder of a host that trusts its authority, and has not booted. */
-  readonly introduceAgain: (root: string) => void;
-};
+export type GitServer = Awaited<ReturnType<typeof startGitServer>>;
 
 /**
  * Starts the first of the lab's git servers that does not run yet. `from`: the folder of another, whose keys, certificate
  * and repositories it gets.
  */
-export async function startGitServer(from?: string): Promise<GitServer> {
+export async function startGitServer(from?: string) {
   for (const [index, v4] of actors.gitServers.v4.entries()) {
     const addresses = [v4, actors.gitServers.v6[index]!];
     try {
@@ -86,13 +72,17 @@ PidFile none
   const ended = once(daemon, "exit");
   await until("the git server's sshd answers", () => answers(addresses[0]!, 22, 2_000));
 
-  const ssh: GitServer["ssh"] = {
-    url: (repository) => `ssh://git@${gitServerName}/${repository}.git`,
+  const ssh = {
+    url: (repository: string) => `ssh://git@${gitServerName}/${repository}.git`,
+    /** The private key, for the host; the server grants its public key read access. */
     deployKey: readFileSync(at("key-deploy"), "utf8"),
+    /** The server's line for known_hosts. */
     knownHosts: `${gitServerName} ${readFileSync(at("key-host.pub"), "utf8").split(" ").slice(0, 2).join(" ")}`,
   };
   const named = `nameserver ${resolver.address}\n`;
+  /** Writes this server's resolver below the root folder of a host that trusts its authority, and has not booted. */
   const introduceAgain = (root: string) => writeFileSync(join(root, "etc/resolv.conf"), named);
+  /** Makes a host use this server's resolver and trust its certificate authority. */
   const introduce = async (host: Host): Promise<void> => {
     await host.writeFile("/etc/resolv.conf", named);
     const ca = "/usr/local/share/ca-certificates/git-server.crt";

@@ -6,21 +6,24 @@ import { imagePath, type Release, type Variant } from "./image.ts";
 import { labFolder, nameAddress } from "./lab.ts";
 import { wire } from "./net.ts";
 import type { Ran, RunOptions } from "./process.ts";
-import { freezeDisk, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./root-disk.ts";
+import { freezeDisk, type Identity, mountDisk, personalize, readdress, rootOf, unmountDisk } from "./root-disk.ts";
 
-export type BootOptions = {
+export type CopyOptions = {
+  /** Writes to the root folder of the host before it boots. */
+  readonly change?: (root: string) => void;
+  /** The space that the host may fill, in MiB. Default 1024; of a copy that of its original, beside what that has written. */
+  readonly diskMegabytes?: number;
+};
+
+export type BootOptions = CopyOptions & {
   /** Host name, at most 12 characters, unique among the running hosts of a lab. */
   readonly name: string;
   readonly release: Release;
   readonly variant: Variant;
   /** disable_ipv6=1 on every link, loopback included. */
   readonly noIpv6?: boolean;
-  /** The space that the host may fill, in MiB. Default 1024. */
-  readonly diskMegabytes?: number;
   /** false forbids the container to call bpf, so its systemd enforces no allowlist. Default true. */
   readonly enforces?: boolean;
-  /** Writes to the root folder of the host before it boots. */
-  readonly change?: (root: string) => void;
 };
 
 /** The disk and identity of a powered-off host, of which `thawCopy` boots copies. */
@@ -135,49 +138,31 @@ function slotOf(name: string): number {
 }
 
 /** Boots a clean host; resolves when systemd has booted and sshd answers. Throws with the console's last lines. */
-export async function bootHost(options: BootOptions): Promise<Host> {
-  assertName(options.name);
-  const slot = slotOf(options.name);
-  const layers = [imagePath(options.release, options.variant)];
-  const disk = await mountDisk(options.name, layers, options.diskMegabytes ?? 1024);
-  const identity = { name: options.name, slot, ipv6: !options.noIpv6 };
-  await personalize(rootOf(disk), identity);
-  options.change?.(rootOf(disk));
-  nameAddress(wire.host(slot).v4, options.name, `${options.name}.example.org`);
-  return start(options, slot, new Container(options.name, disk, options.enforces));
-}
-
-function assertName(name: string): void {
-  if (/^[a-z][a-z0-9-]{0,11}$/.test(name)) return;
-  throw new Error(`${name}: use at most 12 of a-z, 0-9 and "-", because the network link is named after the host`);
-}
-
-export type CopyOptions = {
-  /** Writes to the root folder of the copy before it boots. */
-  readonly change?: (root: string) => void;
-  /** The space that the copy may fill, in MiB, beside what the host has written. Default: the host's. */
-  readonly diskMegabytes?: number;
-};
+export const bootHost = (options: BootOptions): Promise<Host> =>
+  start(options, options.name, [imagePath(options.release, options.variant)], options, personalize);
 
 /**
  * Boots a copy of a frozen host, beside other copies: with its name, keys and files, but with new addresses. ssh
  * reaches the copy as `alias`, which must be unique among the running hosts.
  */
-export async function thawCopy(
-  { options, layers }: Frozen,
+export const thawCopy = ({ options, layers }: Frozen, alias: string, copied: CopyOptions = {}): Promise<Host> =>
+  start(options, alias, layers, copied, readdress);
+
+async function start(
+  options: BootOptions,
   alias: string,
-  { change, diskMegabytes = options.diskMegabytes ?? 1024 }: CopyOptions = {},
+  layers: readonly string[],
+  { change, diskMegabytes = options.diskMegabytes ?? 1024 }: CopyOptions,
+  identify: (root: string, identity: Identity) => Promise<void> | void,
 ): Promise<Host> {
-  assertName(alias);
+  if (!/^[a-z][a-z0-9-]{0,11}$/.test(alias))
+    throw new Error(`${alias}: use at most 12 of a-z, 0-9 and "-", because the network link is named after the host`);
   const slot = slotOf(alias);
   const disk = await mountDisk(alias, layers, diskMegabytes);
-  readdress(rootOf(disk), { name: alias, slot, ipv6: !options.noIpv6 });
+  await identify(rootOf(disk), { name: alias, slot, ipv6: !options.noIpv6 });
   change?.(rootOf(disk));
-  nameAddress(wire.host(slot).v4, alias);
-  return start(options, slot, new Container(alias, disk, options.enforces));
-}
-
-async function start(options: BootOptions, slot: number, container: Container): Promise<Host> {
+  nameAddress(wire.host(slot).v4, alias, `${alias}.example.org`);
+  const container = new Container(alias, disk, options.enforces);
   const host = new Host(options, slot, container);
   await container.isUp(host.address);
   return host;

@@ -4,16 +4,11 @@ import { actors } from "./net.ts";
 
 export const internalSecret = "AKIA-OF-THE-MACHINE";
 
-export type Internal = {
-  /** An IPv4 address, which answers with the secret on 443, the port that a build may use elsewhere. */
-  readonly metadata: string;
-  /** The number of requests since the start. */
-  readonly requested: () => number;
-  readonly close: () => Promise<void>;
-};
-
-/** Starts the first of the lab's metadata services that does not run yet. */
-export async function startInternal(): Promise<Internal> {
+/**
+ * Starts the first of the lab's metadata services that does not run yet. `metadata`: an IPv4 address, which answers with the
+ * secret on 443, the port that a build may use elsewhere. `requested`: the number of requests since the start.
+ */
+export async function startInternal() {
   let requested = 0;
   const server = createServer((_, response) => {
     requested++;

@@ -4,10 +4,8 @@
  */
 import { run } from "./process.ts";
 
-export type Mirror = { readonly url: string; readonly env: NodeJS.ProcessEnv };
-
 /** Throws if no Debian mirror is configured. */
-export async function debianMirror(): Promise<Mirror> {
+export async function debianMirror(): Promise<{ url: string; env: NodeJS.ProcessEnv }> {
   const { stdout } = await run("apt-config", ["dump", "--format", "%f %v%n", "Acquire::http::Proxy"]);
   const proxy = stdout.split(" ")[1]?.trim();
   const env = proxy ? { http_proxy: proxy } : {};

@@ -3,19 +3,15 @@ import { createSocket, type Socket } from "node:dgram";
 import { isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
 
-export type Resolver = {
-  readonly address: string;
-  /** Name -> the addresses to answer with; a name that is missing here does not exist. */
-  readonly names: Map<string, readonly string[]>;
-  readonly close: () => void;
-};
+export type Resolver = Awaited<ReturnType<typeof startResolver>>;
 
 /** Record types and codes of RFC 1035 and 3596. */
 const types = { A: 1, AAAA: 28 } as const;
 const noSuchName = 3;
 
 /** Rejects with EADDRINUSE if another name server listens on this address. */
-export async function startResolver(address: string): Promise<Resolver> {
+export async function startResolver(address: string) {
+  /** Name -> the addresses to answer with; a name that is missing here does not exist. */
   const names = new Map<string, readonly string[]>();
   const socket: Socket = createSocket("udp4");
   socket.on("message", (query, { port, address: to }) => {

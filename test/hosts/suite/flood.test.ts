@@ -22,25 +22,21 @@ const source = actors.github.v4[0];
 const accepted = "202 pushgate-receiver";
 
 const { world, host } = await deployedWorld("flood");
-const running: Attackers[] = [];
+const running: (() => Promise<unknown>)[] = [];
 
 beforeAll(() => fault.noGuard.make(world, host));
 afterEach(async () => {
-  for (const { stop } of running.splice(0)) await stop();
+  for (const stop of running.splice(0)) await stop();
 });
 
 const push = (change: Change = {}) =>
   delivery({ source, host: hostnameOf(host), headers: { "cf-connecting-ip": source }, ...change });
 
-/** `lines`: what the process has printed. */
-type Attackers = {
-  readonly over: () => boolean;
-  readonly lines: readonly string[];
-  readonly stop: () => Promise<unknown>;
-};
-
-/** Starts attackers whose deliveries have the signature of another secret; resolves when they have begun. */
-async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flood>): Promise<Attackers> {
+/**
+ * Starts attackers whose deliveries have the signature of another secret; resolves when they have begun. `lines`: what the
+ * process has printed.
+ */
+async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flood>) {
   const { method, path, headers, body } = push({ secret: "another-secret-0123456789-abcdefghij" });
   const named = Object.entries({ host: hostnameOf(host), ...headers }).map((pair) => pair.join(": "));
   const head = [`${method} ${path} HTTP/1.1`, ...named].join("\r\n");
@@ -51,15 +47,13 @@ async function attack(change: Pick<Flood, "connections" | "sends"> & Partial<Flo
   createInterface(child.stdout).on("line", (line) => lines.push(line));
   const end = once(child, "close");
   child.stdin.end(JSON.stringify(flood));
-  const stop = () => {
+  running.push(() => {
     child.kill("SIGKILL");
     return end;
-  };
+  });
   const over = () => child.exitCode !== null && child.stdout.readableEnded;
-  const attackers = { over, lines, stop };
-  running.push(attackers);
   await until("the attackers begin", () => over() || lines.includes("ready") || undefined);
-  return attackers;
+  return { over, lines };
 }
 
 /** The status and the layer of a good delivery's answer, and its milliseconds. */
