@@ -7,15 +7,6 @@ import { bodies, type Kind, kinds, requests } from "./deliveries.ts";
 import { load } from "./load.ts";
 import type { Running } from "./servers.ts";
 
-type Row = {
-  /** Answers per second. */
-  readonly rate: number;
-  /** Microseconds of the server's CPU for a request, which neighbours on the computer change least. */
-  readonly cpu: number;
-  /** The server's rate by that of the first server in the same round: the mean over the starts of their medians. */
-  readonly ratio: number;
-};
-
 export const median = (values: readonly number[]): number =>
   [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);
@@ -78,31 +69,25 @@ export async function measure(begin: () => Promise<Running[]>, rounds: number): 
     }
   }
 
-  const row = (label: string, kind: Kind): Row => {
-    const own = of(label, kind);
-    const base = of(labels[0]!, kind);
-    const ratios = own.map(({ rate }, round) => rate / base[round]!.rate);
-    const starts = Array.from({ length: Math.ceil(rounds / roundsOfStart) }, (_, i) =>
-      median(ratios.slice(i * roundsOfStart, (i + 1) * roundsOfStart)),
-    );
-    return {
-      rate: median(own.map(({ rate }) => rate)),
-      cpu: sum(own.map(({ cpu }) => cpu)) / sum(own.map(({ answers }) => answers)),
-      ratio: sum(starts) / starts.length,
-    };
-  };
-  const table = (title: string, more: readonly string[], cells: (label: string, i: number) => readonly string[]) =>
+  const table = (title: string, cell: (label: string, kind: Kind) => number | string) =>
     [
-      [title, ...names.map((kind) => kinds[kind]), ...more],
-      ["-", ...names.map(() => "-:"), ...more.map(() => "-:")],
+      [title, ...names.map((kind) => kinds[kind])],
+      ["-", ...names.map(() => "-:")],
     ]
-      .concat(labels.map((label, i) => [label, ...cells(label, i)]))
+      .concat(labels.map((label) => [label, ...names.map((kind) => String(cell(label, kind)))]))
       .map((line) => `| ${line.join(" | ")} |`)
       .join("\n");
-  const rates = table("requests per second, then ratios", ["resident"], (label, i) => [
-    ...names.map((kind) => (i === 0 ? row(label, kind).rate.toFixed(0) : row(label, kind).ratio.toFixed(2))),
-    `${resident.get(label)!.toFixed(0)} MiB`,
-  ]);
-  const cpu = table("µs of CPU per request", [], (label) => names.map((kind) => row(label, kind).cpu.toFixed(0)));
-  return `${rounds} rounds.\n\n${rates}\n\n${cpu}`;
+  // The later servers' rates by that of the first one in the same round.
+  const rates = table("requests per second, then ratios", (label, kind) => {
+    const own = of(label, kind).map(({ rate }) => rate);
+    if (label === labels[0]) return Math.round(median(own));
+    return median(own.map((rate, round) => rate / of(labels[0]!, kind)[round]!.rate)).toFixed(2);
+  });
+  // Neighbours on the computer change it least.
+  const cpu = table("µs of CPU per request", (label, kind) => {
+    const own = of(label, kind);
+    return Math.round(sum(own.map(({ cpu }) => cpu)) / sum(own.map(({ answers }) => answers)));
+  });
+  const memory = labels.map((label) => `${label} ${Math.round(resident.get(label)!)} MiB`).join(", ");
+  return `${rounds} rounds. Resident: ${memory}.\n\n${rates}\n\n${cpu}`;
 }

@@ -4,15 +4,7 @@
  */
 import type { Host } from "./lab/host.ts";
 
-export type HostState = {
-  /** Path -> mode, owner, content. */
-  readonly etc: Record<string, string>;
-  readonly local: Record<string, string>;
-  /** Command -> its output. */
-  readonly outputs: Record<string, string>;
-  /** Every path whose name contains "pushgate". */
-  readonly named: readonly string[];
-};
+export type HostState = Awaited<ReturnType<typeof hostState>>;
 
 const commands = [
   // Transient units are sessions, which start and end at any time.
@@ -36,7 +28,7 @@ const commands = [
 const named = `find / -xdev \\( -path /proc -o -path /var/log/journal \\) -prune -o -name '*pushgate*' -print
 find /run /sys/fs/cgroup -name '*pushgate*' 2>/dev/null`;
 
-export async function hostState(host: Host): Promise<HostState> {
+export async function hostState(host: Host) {
   const outputs = await Promise.all(
     commands.map(async (command) => [command, (await host.inside(command, { check: false })).stdout] as const),
   );
@@ -46,7 +38,9 @@ export async function hostState(host: Host): Promise<HostState> {
   return {
     etc,
     local: await host.snapshot("/usr/local"),
-    outputs: Object.fromEntries(outputs),
+    /** Command -> its output. */
+    outputs: Object.fromEntries(outputs) as Record<string, string>,
+    /** Every path whose name contains "pushgate". */
     named: (await host.read(`{ ${named}; } | sort`)).split("\n").filter(Boolean),
   };
 }

@@ -26,25 +26,7 @@ export type Answer = {
   readonly error?: string;
 };
 
-export type World = {
-  readonly hosts: readonly Host[];
-  readonly api: Api;
-  readonly edge: Edge;
-  readonly stack: Workspace;
-  /** Sends a delivery from its `source` to the fake Cloudflare: a valid push from GitHub, except for `change`. */
-  readonly deliver: (change?: Change) => Promise<Answer>;
-  /** Sends a delivery of any git host from its `source` to the fake Cloudflare. */
-  readonly send: (delivery: Delivery) => Promise<Answer>;
-  /** Sends a browser's request for a hostname of the zone to the fake Cloudflare. */
-  readonly visit: (host: string, path?: string) => Promise<Answer>;
-  /** Connects directly to the origin port, from an address of the lab; `patience`: timeout in milliseconds. */
-  readonly contact: (host: Host, from: string, sent: Delivery, tls?: ClientTls, patience?: number) => Promise<Answer>;
-  /** The zone's own client certificate, which only Cloudflare holds. */
-  readonly client: () => ClientTls;
-  /** Names of the files in the spool of a hook. */
-  readonly spooled: (host: Host, hook?: string) => Promise<string[]>;
-  readonly close: () => Promise<void>;
-};
+export type World = Awaited<ReturnType<typeof worldAround<Workspace>>>;
 
 export type ClientTls = { readonly cert: string; readonly key: string };
 
@@ -122,32 +104,34 @@ export const startFront = (api: Api, port = 0): Promise<Edge> =>
   });
 
 /** Starts the fake Cloudflare's data plane for an existing API and stack, and returns the clients of both. */
-export async function worldAround<Stack extends { close(): unknown }>(
-  hosts: readonly Host[],
-  api: Api,
-  stack: Stack,
-): Promise<Omit<World, "stack"> & { readonly stack: Stack }> {
+export async function worldAround<Stack extends { close(): unknown }>(hosts: readonly Host[], api: Api, stack: Stack) {
   const edge = await startFront(api);
   const first = hosts[0];
+  /** Sends a delivery from its `source` to the fake Cloudflare: a valid push from GitHub, except for `change`. */
   const deliver = (change: Change = {}): Promise<Answer> =>
     send(delivery({ source: actors.github.v4[0], ...(first && { host: hostnameOf(first) }), ...change }));
+  /** Sends a delivery of any git host from its `source` to the fake Cloudflare. */
   const send = (sent: Delivery): Promise<Answer> => {
     const to = edge.addresses[isIPv6(sent.source) ? 1 : 0]!;
     return request(sent, { ...to, localAddress: sent.source, ca: edge.certificate });
   };
-  const visit: World["visit"] = (host, path = "/") => {
+  /** Sends a browser's request for a hostname of the zone to the fake Cloudflare. */
+  const visit = (host: string, path = "/"): Promise<Answer> => {
     const source = actors.stranger.v4[0];
     const sent = { method: "GET", host, path, source, headers: browser, body: Buffer.alloc(0) };
     return request(sent, { ...edge.addresses[0]!, localAddress: source, ca: edge.certificate });
   };
-  const contact: World["contact"] = (host, from, sent, tls, timeout = 15_000) => {
+  /** Connects directly to the origin port, from an address of the lab. */
+  const contact = (host: Host, from: string, sent: Delivery, tls?: ClientTls, timeout = 15_000): Promise<Answer> => {
     const to = { host: isIPv6(from) ? host.address6! : host.address, port: originPort, localAddress: from, timeout };
     return request(sent, { ...to, rejectUnauthorized: false, ...tls });
   };
-  const client = () => {
+  /** The zone's own client certificate, which only Cloudflare holds. */
+  const client = (): ClientTls => {
     const { certificate: cert, private_key: key } = api.zone.origin_pulls.hostname_certificates.at(-1)!;
     return { cert, key };
   };
+  /** Names of the files in the spool of a hook. */
   const spooled = async (host: Host, hook = "site"): Promise<string[]> =>
     // find exits with 1 where the receiver renames a file meanwhile, and lists the others all the same.
     (await host.read(`find /var/spool/pushgate/${hook} -type f ! -name '.*' -printf '%f\\n' 2>/dev/null || true`))

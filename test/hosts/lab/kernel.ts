@@ -12,16 +12,8 @@ const name = "linux-image-cloud-amd64";
 
 const folder = () => join(cache(), "kernel");
 
-export type Kernel = {
-  readonly version: string;
-  /** The bootable file. */
-  readonly image: string;
-  /** Contains lib/modules/<version>. */
-  readonly root: string;
-};
-
-/** Undefined until the kernel has been downloaded. */
-export function kernel(): Kernel | undefined {
+/** `image`: the bootable file. `root` contains lib/modules/<version>. Undefined until the kernel has been downloaded. */
+export function kernel() {
   if (!existsSync(folder())) return undefined;
   const [version] = readdirSync(join(folder(), "lib/modules"));
   return { version: version!, image: join(folder(), `boot/vmlinuz-${version}`), root: folder() };

@@ -112,21 +112,16 @@ nginx -q -t
 systemctl reload-or-restart nginx`);
 }
 
-/** The state of the neighbours, which must be equal before, during and after an `up`. */
-export type Neighbourhood = {
-  /** "family name" -> the table as nft lists it, without counters. */
-  readonly tables: Record<string, string>;
-  readonly rules: readonly string[];
-  readonly nginx: { readonly files: Record<string, string>; readonly unit: string };
-  /** The lines that a stranger's visits wrote to the shop's log, by IPv4 and by IPv6. */
-  readonly visits: readonly string[];
-};
+export type Neighbourhood = Awaited<ReturnType<typeof neighbourhood>>;
 
 /** Names of nft tables and lines of `ip rule` that are pushgate's own. */
 const own = /pushgate|lookup 9460\b/;
 
-/** Reads the state of the neighbours, without pushgate's own objects; throws if the shop does not serve. */
-export async function neighbourhood(host: Host): Promise<Neighbourhood> {
+/**
+ * Reads the state of the neighbours, which must be equal before, during and after an `up`, without pushgate's own objects;
+ * throws if the shop does not serve.
+ */
+export async function neighbourhood(host: Host) {
   const foreign = (names: readonly string[]) => names.filter((name) => name !== "" && !own.test(name));
   const tables: Record<string, string> = {};
   for (const table of foreign((await host.read("nft list tables")).split("\n")))

@@ -46,16 +46,10 @@ export function vmIsMissing(): string | undefined {
   return kernel() === undefined ? "the kernel is missing. Run node test/hosts/lab/kernel.ts" : undefined;
 }
 
-export type Vm = {
-  /** Runs a command as root over SSH; throws on a non-zero exit unless `check: false`. */
-  readonly ssh: (command: string, options?: { readonly check?: boolean }) => Promise<Ran>;
-  /** The trimmed standard output of `ssh`. */
-  readonly read: (command: string) => Promise<string>;
-  readonly close: () => Promise<void>;
-};
+export type Vm = Awaited<ReturnType<typeof bootVm>>;
 
 /** Kills the host without a shutdown and boots its disk as a virtual machine with the same name, addresses and keys. */
-export async function bootVm(host: Host): Promise<Vm> {
+export async function bootVm(host: Host) {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-vm-"));
   const at = (name: string) => join(folder, name);
   // The ARP tables of the lab remember this address, also for the next host of this name.
@@ -75,7 +69,8 @@ export async function bootVm(host: Host): Promise<Vm> {
   ];
   const machine = spawn("qemu-system-x86_64", words, { stdio: ["ignore", console, console] });
   closeSync(console);
-  const ssh: Vm["ssh"] = (command, options = {}) =>
+  /** Runs a command as root over SSH; throws on a non-zero exit unless `check: false`. */
+  const ssh = (command: string, options: { readonly check?: boolean } = {}): Promise<Ran> =>
     run("ssh", ["-o", "BatchMode=yes", "-o", "ConnectTimeout=5", `root@${host.alias}`, command], options);
   try {
     await until("the virtual machine answers", () => answers(machine, ssh), { timeout: 300_000, pause: 1_000 });
@@ -85,8 +80,9 @@ export async function bootVm(host: Host): Promise<Vm> {
   }
   return {
     ssh,
-    read: async (command) => (await ssh(command)).stdout.trim(),
-    async close() {
+    /** The trimmed standard output of `ssh`. */
+    read: async (command: string) => (await ssh(command)).stdout.trim(),
+    async close(): Promise<void> {
       const ended = new Promise((resolve) => machine.once("close", resolve));
       machine.kill("SIGKILL");
       await ended;
