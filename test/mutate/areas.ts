@@ -36,27 +36,6 @@ const hostLayers: readonly Area[] = [
   ),
 ];
 
-/** A room of the builder. A mutant that its own tests do not notice needs those of the run, which go through all rooms. */
-const builderRoom = (name: string, tests: readonly string[]): Area => ({
-  name: `builder-${name}`,
-  sources: [`service/builder/${name}`],
-  tests: [name, ...tests].map((test) => `test/service/builder/${test}`),
-  score: 85,
-});
-
-const builderRooms: readonly Area[] = [
-  builderRoom("source", ["run/reasons.test.ts", "release/rollback.test.ts"]),
-  builderRoom("build", [
-    "build/room.slow.test.ts",
-    "files.test.ts",
-    "release/make-release.test.ts",
-    "run/build-pending.test.ts",
-  ]),
-  builderRoom("release", ["build/gate.test.ts", "run/markers.test.ts", "source/own-content.test.ts"]),
-  builderRoom("run", ["release", "source/decide.test.ts", "source/own-content.test.ts", "places.test.ts"]),
-  { name: "builder", sources: ["service/builder"], tests: ["test/service/builder"], score: 85 },
-];
-
 export const areas: readonly Area[] = [
   {
     name: "receiver",
@@ -74,7 +53,7 @@ export const areas: readonly Area[] = [
     score: 90,
   },
   { name: "metrics", sources: ["service/metrics"], tests: ["test/service/metrics"], score: 85 },
-  ...builderRooms,
+  { name: "builder", sources: ["service/builder"], tests: ["test/service/builder"], score: 85 },
   {
     name: "reporter",
     sources: ["service/reporter", "service/exchange.ts", "service/confined.ts", "service/builder/outbox.ts"],

@@ -1,15 +1,8 @@
 /**
  * Mutants that Stryker does not make: of the scripts on a host, and of the programs' first files and resource hooks, which
  * run in a process of their own. Each weakens one protection, and names the test file that has to fail. A protection that
- * its own test removes has no row.
- *
- * Not here is what only a booted host executes: protections from other accounts (only hosts/rebuild/folders.test.ts has
- * such accounts), and most of these scripts of infra/host, which test/hosts/suite and test/hosts/rebuild run: the
- * layer.sh of builder, egress, firewall, guard and receiver, builder/content.sh, common.sh and oneshot.sh.
- * Each other script without a mutant is short, and a test runs it and compares its results: client-ca/layer.sh
- * (proxy-shell.test.ts), origin-certificate/layer.sh (origin-key.test.ts), routing/layer.sh (routing.test.ts) and
- * others.sh (hosts/rebuild/folders.test.ts) of infra/host, apply/system.sh (probe.test.ts, preflight.test.ts) and
- * edge/client-certificate.sh (client-certificate.test.ts).
+ * its own test removes has no row, nor have scripts that only a booted host executes, such as the layer.sh of builder, egress,
+ * firewall, guard and receiver, and short ones whose results a test compares.
  */
 
 export type ByHand = readonly [file: string, from: string, to: string, test: string];

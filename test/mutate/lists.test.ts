@@ -26,5 +26,5 @@ test("each area has its sources and tests, and a file belongs to the area that n
       "infra/edge/zone/lock.ts",
       "infra/index.ts",
     ].map((file) => areaOf(file)?.name),
-  ).toEqual(["receiver", "git-hosts", "builder-build", "builder", undefined, undefined]);
+  ).toEqual(["receiver", "git-hosts", "builder", "builder", undefined, undefined]);
 });

@@ -9,8 +9,8 @@ type Report = { testResults: { message: string; assertionResults: { status: stri
 
 const allSkipped = "each of its tests lacks a tool or a right";
 
-/** The tests of a file that fail, up to the first one. */
-function failing(copy: string, test: string): string[] {
+/** The first test of a file that fails, or why the file does. */
+function failing(copy: string, test: string): string | undefined {
   const outputFile = join(copy, "report.json");
   rmSync(outputFile, { force: true });
   const config = test.startsWith("test/engine/") ? ["--config", "test/engine/vitest.config.ts"] : [];
@@ -19,11 +19,10 @@ function failing(copy: string, test: string): string[] {
   const { testResults }: Report = JSON.parse(readFileSync(outputFile, "utf8"));
   const results = testResults.flatMap(({ assertionResults }) => assertionResults);
   // A skipped test notices nothing.
-  if (results.length > 0 && results.every(({ status }) => status === "skipped")) return [allSkipped];
-  return [
-    ...results.filter(({ status }) => status === "failed").map(({ fullName }) => fullName),
-    ...testResults.map(({ message }) => message).filter((message) => message !== ""),
-  ];
+  if (results.length > 0 && results.every(({ status }) => status === "skipped")) return allSkipped;
+  return (
+    results.find(({ status }) => status === "failed")?.fullName ?? testResults.find(({ message }) => message)?.message
+  );
 }
 
 /** Returns whether each mutant of these files was noticed. */
@@ -37,10 +36,9 @@ export function runByHand(files: readonly string[]): boolean {
     for (const file of tracked) cpSync(file, join(copy, file));
     symlinkSync(resolve("node_modules"), join(copy, "node_modules"));
     for (const test of new Set(mutants.map(([, , , test]) => test))) {
-      const [without] = failing(copy, test);
+      const without = failing(copy, test);
       if (without !== undefined) {
-        const why = without === allSkipped ? "is skipped" : "fails without a mutant";
-        console.log(`${test} ${why}, so its mutants are not tried: ${without}`);
+        console.log(`${test} fails without a mutant, so its mutants are not tried: ${without}`);
         continue;
       }
       for (const [file, from, to] of mutants.filter((each) => each[3] === test)) {
@@ -51,7 +49,7 @@ export function runByHand(files: readonly string[]): boolean {
           join(copy, file),
           text.replace(from, () => to),
         );
-        const [by] = failing(copy, test);
+        const by = failing(copy, test);
         if (by !== undefined) noticed += 1;
         console.log(
           `${by === undefined ? "Survived" : "Noticed"}: ${file}: ${JSON.stringify(from)} -> ${JSON.stringify(to)}: ${by ?? test}`,

@@ -3,10 +3,10 @@
  * lab's images: the program, and the files that it reads. The module lacks the scripts and styles of its pages.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { findGo, shortRuns } from "../../engine/install-engine.ts";
-import { cache } from "./image.ts";
+import { cache, made } from "./image.ts";
 
 /** 1.27.3 is not whole in Go's module registry. */
 const release = "1.26.0";
@@ -30,12 +30,10 @@ function run(command: string, cwd: string, ...args: string[]): string {
   throw new Error(`building Gitea ${release} failed (${command} ${args[0]}, exit ${status})\n${stdout}${stderr}`);
 }
 
-/** Builds beside the folder and then renames, so that an interrupted build installs nothing. */
-function build(): void {
+async function build(): Promise<void> {
   const go = findGo(`Gitea ${release}`, goMinimum);
-  mkdirSync(dirname(folder), { recursive: true });
-  const candidate = mkdtempSync(`${folder}-`);
-  try {
+  mkdirSync(cache(), { recursive: true });
+  await made(folder, async (candidate) => {
     console.log(`building Gitea ${release} with ${go} into ${folder}; about 4 minutes on two cores`);
     const module = `code.gitea.io/gitea@v${release}`;
     const { Dir, Sum } = JSON.parse(run(go, candidate, "mod", "download", "-json", module)) as Record<string, string>;
@@ -49,10 +47,8 @@ function build(): void {
       cpSync(join(Dir!, part), join(candidate, part), { recursive: true });
     // Its account in the lab is not root's.
     run("chmod", candidate, "-R", "u=rwX,go=rX", ".");
-    renameSync(candidate, folder);
-  } finally {
-    rmSync(candidate, { recursive: true, force: true });
-  }
+    return candidate;
+  });
 }
 
-if (process.argv[1] === import.meta.filename && findGitea() === undefined) build();
+if (process.argv[1] === import.meta.filename && findGitea() === undefined) await build();
