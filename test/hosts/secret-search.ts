@@ -18,8 +18,6 @@ export function recordedSsh(): { readonly folder: string; readonly given: () => 
   return { folder, given: () => readFileSync(given, "utf8") };
 }
 
-export type SecretSearch = Awaited<ReturnType<typeof secretSearch>>;
-
 /** Call this before the first `up`: every secret passes through systemd-creds, and each call of it is recorded. */
 export async function secretSearch(host: Host) {
   const given = "/root/given-to-systemd-creds";

@@ -112,8 +112,6 @@ nginx -q -t
 systemctl reload-or-restart nginx`);
 }
 
-export type Neighbourhood = Awaited<ReturnType<typeof neighbourhood>>;
-
 /** Names of nft tables and lines of `ip rule` that are pushgate's own. */
 const own = /pushgate|lookup 9460\b/;
 

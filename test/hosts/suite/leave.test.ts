@@ -4,37 +4,30 @@
  * for byte, its process and its unit's state. The removal restores the host and loses no accepted delivery;
  * docs/decisions/006 explains its order. What it leaves at Cloudflare is in test/engine.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { delivery } from "../../fakes/deliveries.ts";
-import { type HostState, hostState } from "../host-state.ts";
-import { bootHost, type Host } from "../lab/host.ts";
-import { addNeighbours, type Neighbourhood, neighbourhood } from "../lab/neighbours.ts";
+import { hostState } from "../host-state.ts";
+import { bootHost } from "../lab/host.ts";
+import { addNeighbours, neighbourhood } from "../lab/neighbours.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
 import { repeatWhile } from "../repeat-while.ts";
-import { type Answer, buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
+import { type Answer, buildWorld, hostEntry, hostnameOf } from "../world.ts";
 
-let host: Host;
-let world: World;
-let before: { host: HostState; neighbours: Neighbourhood };
+const host = await bootHost({ name: "leaver", release, variant: "packages" });
+await addNeighbours(host);
+// A file of the operator's that is not finished would be read at the next reload or restart of that nginx.
+await host.writeFile("/etc/nginx/conf.d/half-done.conf", "server { listen\n");
+const world = await buildWorld([host]);
+afterAll(async () => {
+  await world.close();
+  await host.kill();
+});
+const before = { host: await hostState(host), neighbours: await neighbourhood(host) };
 /** Layers, in the order of the first `up`. */
 let arrived: string[];
-
-beforeAll(async () => {
-  host = await bootHost({ name: "leaver", release, variant: "packages" });
-  await addNeighbours(host);
-  // A file of the operator's that is not finished would be read at the next reload or restart of that nginx.
-  await host.writeFile("/etc/nginx/conf.d/half-done.conf", "server { listen\n");
-  world = await buildWorld([host]);
-  before = { host: await hostState(host), neighbours: await neighbourhood(host) };
-});
-
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
 
 /** Runs `up`, and looks at the neighbours twice per second meanwhile; throws if the shop does not answer. */
 async function upBesideNeighbours(): Promise<Run> {

@@ -3,24 +3,41 @@
  * nothing. test/infra/host/preflight.test.ts has each other fault, ssh.test.ts each message of ssh, and ship.test.ts an `up`
  * beside another. environment.test.ts has an `up` by an ordinary login with sudo.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Run } from "../../engine/engine.ts";
+import { afterAll, describe, expect, test } from "vitest";
 import { isWrite } from "../../fakes/cloudflare/api.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { know, knownKey } from "../lab/ssh.ts";
 import { release } from "../release.ts";
-import { buildWorld, hostEntry, hostnameOf, type World } from "../world.ts";
+import { buildWorld, hostEntry, hostnameOf } from "../world.ts";
 
 /** Origin ports that are in use: by another process, by a container's published port, and by SSH. */
 const ports = { process: 2053, published: 2083, ssh: 2087 };
 
-let fit: Host;
-let blind: Host;
-let world: World;
-let failed: Run;
-let printed: string;
-let before: unknown;
+/** A script that listens on a port; the kernel reports a script by its file name, "listener". */
+const listener = `#!/usr/bin/perl
+use IO::Socket::INET;
+my $socket = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1) or die;
+sleep 999;
+`;
+
+const [fit, blind] = await Promise.all([
+  bootHost({ name: "fit", release, variant: "packages" }),
+  bootHost({ name: "blind", release, variant: "packages", enforces: false }),
+]);
+await fit.writeFile("/usr/local/bin/listener", listener, "0755");
+await fit.inside(`set -e
+systemd-run --quiet listener ${ports.process}
+nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport ${ports.published} dnat to 172.17.0.2:80; }; }'
+echo 'Port 22
+Port ${ports.ssh}' >/etc/ssh/sshd_config.d/ports.conf
+systemctl restart ssh`);
+await until("the listener listens on its port", async () =>
+  (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
+);
+// A name whose host has another key, and an address without a host.
+know("swapped", fit.address, knownKey("blind"));
+know("silent", fit.address.replace(/\d+$/, "251"), knownKey("blind"));
 
 /** Everything on the hosts that an apply could change. */
 const states = () =>
@@ -32,45 +49,6 @@ const states = () =>
       tables: await host.read("nft list ruleset 2>/dev/null || true"),
     })),
   );
-
-/** A script that listens on a port; the kernel reports a script by its file name, "listener". */
-const listener = `#!/usr/bin/perl
-use IO::Socket::INET;
-my $socket = IO::Socket::INET->new(LocalPort => $ARGV[0], Listen => 1) or die;
-sleep 999;
-`;
-
-beforeAll(async () => {
-  [fit, blind] = await Promise.all([
-    bootHost({ name: "fit", release, variant: "packages" }),
-    bootHost({ name: "blind", release, variant: "packages", enforces: false }),
-  ]);
-  await fit.writeFile("/usr/local/bin/listener", listener, "0755");
-  await fit.inside(`set -e
-systemd-run --quiet listener ${ports.process}
-nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport ${ports.published} dnat to 172.17.0.2:80; }; }'
-echo 'Port 22
-Port ${ports.ssh}' >/etc/ssh/sshd_config.d/ports.conf
-systemctl restart ssh`);
-  await until("the listener listens on its port", async () =>
-    (await fit.read("ss -Hltnp")).includes("listener") ? true : undefined,
-  );
-
-  // A name whose host has another key, and an address without a host.
-  know("swapped", fit.address, knownKey("blind"));
-  know("silent", fit.address.replace(/\d+$/, "251"), knownKey("blind"));
-
-  world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() }, starts: true });
-  before = await states();
-  failed = await world.stack.up();
-  const errors = failed.diagnostics.filter(({ severity }) => severity === "error");
-  printed = errors.map(({ message }) => message).join("\n");
-});
-
-afterAll(async () => {
-  await world?.close();
-  await Promise.all([fit?.kill(), blind?.kill()]);
-});
 
 /** One entry for each fault, with a different login, name, address or port, because entries must be unique. */
 const hosts = () => {
@@ -95,6 +73,16 @@ const hosts = () => {
     entry(blind, "blind", { ssh: "root@blind" }),
   ];
 };
+
+const world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() }, starts: true });
+afterAll(async () => {
+  await world.close();
+  await Promise.all([fit.kill(), blind.kill()]);
+});
+const before = await states();
+const failed = await world.stack.up();
+const errors = failed.diagnostics.filter(({ severity }) => severity === "error");
+const printed = errors.map(({ message }) => message).join("\n");
 
 /** The lines of the error about one entry: its first line, and the indented lines below it. */
 const about = (name: string): string => {

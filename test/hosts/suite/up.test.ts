@@ -3,14 +3,14 @@
  * only where it must be. test/engine has the order of the layers and the number of connections, deliveries.test.ts
  * deliveries, no-ipv6.test.ts a host without IPv6, and edge/documents.test.ts rotates a secret.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import type { Run } from "../../engine/engine.ts";
 import { succeeded } from "../../engine/program-stack.ts";
-import { bootHost, type Host } from "../lab/host.ts";
+import { bootHost } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { recordedSsh, type SecretSearch, secretSearch, watchProcesses } from "../secret-search.ts";
-import { buildWorld, type World } from "../world.ts";
+import { recordedSsh, secretSearch, watchProcesses } from "../secret-search.ts";
+import { buildWorld } from "../world.ts";
 
 /** Secrets of this file only: at the same time engines of other files get secrets as arguments of `config set`. */
 const secrets = {
@@ -21,52 +21,38 @@ const token = "vault-token-0123456789-0123456789-abcdefghij";
 /** The secrets that exist before `up`. */
 const known = { ...secrets.site, docs: secrets.docs.current, token };
 const ssh = recordedSsh();
-let host: Host;
-let search: SecretSearch;
-let world: World;
-let up: Run;
-/** Name -> the text to search for. */
-let needles: Record<string, string>;
-/** Command lines and environments that contained a secret during `up`. */
-let duringUp: readonly string[];
-
-const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
-
 /** The first line of the key in a PEM: 64 characters. */
 const body = (pem: string): string => {
   const line = pem.split("\n").findIndex((text) => text.includes("PRIVATE KEY"));
   return pem.split("\n")[line + 1]!;
 };
 
-beforeAll(async () => {
-  host = await bootHost({ name: "bare", release, variant: "bare" });
-  search = await secretSearch(host);
-  world = await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true });
-  const watch = watchProcesses(known);
-  up = await world.stack.up();
-  duringUp = watch();
-  const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
-  const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
-    urn.endsWith("command:local:Command::client certificate"),
-  );
-  needles = {
-    current: secrets.site.current,
-    previous: secrets.site.previous,
-    docs: secrets.docs.current,
-    token,
-    "origin-pull key": body(JSON.parse(plain(made.outputs.stdout)).key),
-    "origin key": body(await host.readFile("/etc/pushgate/tls/origin.key")),
-  };
-});
-
-afterAll(async () => {
-  await world?.close();
-  await host?.kill();
-});
-
 /** Unwraps a secret output, which `--show-secrets` prints as JSON in a marked object. */
 const plain = (value: string | { plaintext: string }): string =>
   typeof value === "string" ? value : JSON.parse(value.plaintext);
+
+const host = await bootHost({ name: "bare", release, variant: "bare" });
+const search = await secretSearch(host);
+const world = await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true });
+afterAll(async () => {
+  await world.close();
+  await host.kill();
+});
+const watch = watchProcesses(known);
+const up = await world.stack.up();
+/** Command lines and environments that contained a secret during `up`. */
+const duringUp = watch();
+const { stdout } = await world.stack.pulumi("stack", "export", "--show-secrets", "--stack", "test");
+const made = JSON.parse(stdout).deployment.resources.find(({ urn }: { urn: string }) =>
+  urn.endsWith("command:local:Command::client certificate"),
+);
+/** Name -> the text to search for. */
+const needles: Record<string, string> = {
+  ...known,
+  "origin-pull key": body(JSON.parse(plain(made.outputs.stdout)).key),
+  "origin key": body(await host.readFile("/etc/pushgate/tls/origin.key")),
+};
+const leaked = (text: string): string[] => Object.keys(needles).filter((name) => text.includes(needles[name]!));
 
 const statusWith = async (secret: string): Promise<number> => (await world.deliver({ secret })).status;
 
