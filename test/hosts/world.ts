@@ -33,7 +33,7 @@ export type ClientTls = { readonly cert: string; readonly key: string };
 /** The addresses at which the fake Cloudflare accepts visitors. */
 export const edgeFront = { v4: actors.edge.v4[0], v6: actors.edge.v6[0] } as const;
 /** The addresses from which the fake Cloudflare connects to origins. */
-export const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
+const edgeBack = { v4: actors.edge.v4[1], v6: actors.edge.v6[1] } as const;
 
 export const originPort = 8443;
 export const zoneName = "example.org";

@@ -1,7 +1,6 @@
 /**
- * Events on the host that could open the chain: a reboot, restarts and reloads of services, rules flushed and lists
- * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs
- * why.
+ * Events on the host that could open the chain: a reboot, restarts and reloads of services, and lists that were
+ * widened manually. Only the last case runs an `up`: the guard repairs and proves, or it closes the sockets and logs why.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
