@@ -165,9 +165,9 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
     ["void drain(servers).then(() => process.exit(0))", "process.exit(0)"],
+    [", metrics.count)", ")"],
   ]),
-  ...within("service/receiver/main.ts", "test/service/metrics/metrics.test.ts", [[", metrics.count)", ")"]]),
-  ...within("service/metrics/metrics.ts", "test/service/metrics/metrics.test.ts", [
+  ...within("service/metrics/metrics.ts", "test/service/receiver/process.test.ts", [
     ['once(server, "listening")', 'once(server, "")'],
   ]),
   ...within("service/receiver/server.ts", "test/service/receiver/process.test.ts", [

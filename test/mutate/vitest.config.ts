@@ -5,8 +5,8 @@ export default defineConfig({
   test: {
     // Time counts for every mutant, so a slow test runs only where its file is named.
     include: (process.env.PUSHGATE_TESTS ?? "").split(" ").flatMap((path) => [path, `${path}/**/!(*.slow).test.ts`]),
-    // They test only bundles, which are made of sources without a mutant.
-    exclude: ["**/process.test.ts", "**/metrics.test.ts"],
+    // It tests only bundles, which are made of sources without a mutant.
+    exclude: ["**/process.test.ts"],
     setupFiles: ["test/vitest/fresh-modules.ts", "test/mutate/setup.ts"],
     // A process for each file would take three quarters of the time.
     isolate: false,

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer, type ListenOptions } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Credentials, Settings } from "../../infra/config/settings.ts";
@@ -22,24 +22,24 @@ type Launch = {
   readonly bundle: string;
   readonly settings: object;
   /** Of each hook, newest first. */
-  readonly known?: Credentials;
-  /** Listening sockets; LISTEN_FDNAMES= of them. */
-  readonly sockets: readonly Listening[];
-  readonly names?: string;
+  readonly known?: Credentials | undefined;
+  /** LISTEN_FDNAMES= of the sockets. */
+  readonly names?: readonly string[];
+  readonly sockets: readonly Awaited<ReturnType<typeof onLoopback>>[];
 };
 
 /** A listening socket for a child, which still holds it after `server.close()`. */
-export async function listening(where: ListenOptions) {
-  const server = createServer().listen(where);
+export async function onLoopback() {
+  const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
-  return { server, fd: (server as unknown as { _handle: { fd: number } })._handle.fd };
+  const { fd } = (server as unknown as { _handle: { fd: number } })._handle;
+  return { server, fd, port: (server.address() as AddressInfo).port };
 }
-type Listening = Awaited<ReturnType<typeof listening>>;
 
 const both: Credentials = { site: Object.values(secrets.site), docs: Object.values(secrets.docs) };
 
 /** Starts the bundle, which alone holds the sockets from then on. `root`: a folder for its settings and credentials. */
-export function launched(root: string, { bundle, settings, known = both, sockets, names }: Launch): Launched {
+export function launched(root: string, { bundle, settings, known = both, names = [], sockets }: Launch): Launched {
   const credentials = join(root, "credentials");
   mkdirSync(credentials, { recursive: true });
   for (const [name, values] of Object.entries(known)) writeFileSync(join(credentials, name), `${values.join("\n")}\n`);
@@ -51,7 +51,7 @@ export function launched(root: string, { bundle, settings, known = both, sockets
   const child = spawn("/bin/sh", ["-c", script, "sh", ...program], {
     env: {
       ...{ PATH: process.env.PATH, PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: credentials },
-      ...(names !== undefined && { LISTEN_FDNAMES: names }),
+      LISTEN_FDNAMES: names.join(":"),
     },
     stdio: ["ignore", "pipe", "pipe", ...sockets.map(({ fd }) => fd)],
   });
@@ -60,13 +60,6 @@ export function launched(root: string, { bundle, settings, known = both, sockets
   child.stdout!.setEncoding("utf8").on("data", (text) => (launched.out += text));
   child.stderr!.setEncoding("utf8").on("data", (text) => (launched.err += text));
   return launched;
-}
-
-const host = "127.0.0.1";
-
-export async function onLoopback() {
-  const socket = await listening({ host, port: 0 });
-  return { ...socket, port: (socket.server.address() as AddressInfo).port };
 }
 
 /** A port that was free a moment ago. */

@@ -1,40 +1,27 @@
-/** What is collected and how it is served, in the test's process; metrics.test.ts has the receiver's bundle on inherited sockets. */
+/** What is collected and how it is served, in the test's process; process.test.ts of the receiver has its bundle on inherited sockets. */
 import { execFileSync } from "node:child_process";
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from "node:fs";
-import type { Server } from "node:http";
+import { constants, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createMetrics } from "../../../service/metrics/metrics.ts";
 import { createMetricsServer } from "../../../service/metrics/server.ts";
 import { openIn } from "../open-files.ts";
 import { onFolder, folder as root } from "../own-folder.ts";
-import { askedAt } from "../unix-request.ts";
+import { exchange } from "../receiver/harness.ts";
 
-/** Flags with which the receiver opens no file, to remove a protection; the names in the folder of the hook "site". */
-const fake: { without: number; names?: string[] | undefined } = vi.hoisted(() => ({ without: 0 }));
+/** Flags with which the receiver opens no file, to remove a protection. */
+const fake = vi.hoisted(() => ({ without: 0 }));
 vi.mock("node:fs/promises", async (importOriginal) => {
   const real = await importOriginal<typeof import("node:fs/promises")>();
-  const open = (path: string, flags: number) => real.open(path, flags & ~fake.without);
-  const opendir = async (path: string) =>
-    (path.endsWith("/site") && fake.names?.map((name) => ({ name }))) || (await real.opendir(path));
-  return { ...real, open, opendir };
+  return { ...real, open: (path: string, flags: number) => real.open(path, flags & ~fake.without) };
 });
 
 const docs = { name: "docs", gitHost: "github", branch: "main" } as const;
 let metrics: ReturnType<typeof createMetrics>;
 onFolder();
 beforeEach(() => {
-  Object.assign(fake, { without: 0, names: undefined });
+  fake.without = 0;
   for (const hook of ["site", "docs"]) mkdirSync(join(root, "spool", hook), { recursive: true });
   const hooks = [{ ...docs, name: "site", statusFile: join(root, "status.json") }, docs];
   metrics = createMetrics({ spool: join(root, "spool"), hooks });
@@ -96,7 +83,7 @@ test("a file that is gone before its age is read counts, as one of this moment",
 });
 
 test("of a folder with more than 10,000 files, 10,000 count", async () => {
-  fake.names = Array.from({ length: 10_001 }, (_, i) => `${i}`);
+  execFileSync("sh", ["-c", "seq 10001 | xargs touch"], { cwd: spoolFile("site") });
   expect(await samples("pushgate_spool_deliveries")).toEqual(['{hook="site"} 10000', '{hook="docs"} 0']);
 });
 
@@ -183,7 +170,7 @@ describe("of a status.json", () => {
   });
 });
 
-test("docs/metrics.md names each metric with its type, each reason and result; none is there without a sample", async () => {
+test("docs/metrics.md names each metric with its type and labels, each reason and result; none is there without a sample", async () => {
   metrics = createMetrics({ spool: join(root, "spool"), hooks: [] });
   expect((await metrics.collect()).match(/^# .*/gm)).toEqual([
     "# HELP pushgate_requests_rejected_total Requests that the receiver rejected. Without a hook: those to no hook.",
@@ -194,8 +181,13 @@ test("docs/metrics.md names each metric with its type, each reason and result; n
   const text = await metrics.collect();
   const page = readFileSync(new URL("../../../docs/metrics.md", import.meta.url), "utf8");
   const matched = (in_: string, pattern: RegExp) => [...in_.matchAll(pattern)].map(([, ...words]) => words.join(" "));
-  const described = matched(text, /^# HELP (\w+) [A-Z].*\.\n# TYPE \1 (\w+)$/gm);
-  expect(described.sort()).toEqual(matched(page, /^\| `(pushgate_\w+)` \| (\w+) \|/gm).sort());
+  const labelsOf = (name: string) =>
+    new Set(text.split("\n").flatMap((line) => (line.startsWith(`${name}{`) ? matched(line, /(\w+)="/g) : [])));
+  const described = matched(text, /^# HELP (\w+) [A-Z].*\.\n# TYPE \1 (\w+)$/gm).map((one) => {
+    const [name = ""] = one.split(" ");
+    return `${one} ${[...labelsOf(name)].map((label) => `\`${label}\``).join(", ")}`;
+  });
+  expect(described.sort()).toEqual(matched(page, /^\| `(pushgate_\w+)` \| (\w+) \| (.*?) \|/gm).sort());
   for (const label of ["reason", "result"]) {
     const [listed = ""] = matched(page, new RegExp(`^- \`${label}\` is one of ([^.]*)\\.`, "gm"));
     expect(new Set(matched(text, new RegExp(`${label}="(\\w+)"`, "g")))).toEqual(new Set(matched(listed, /`(\w+)`/g)));
@@ -203,32 +195,25 @@ test("docs/metrics.md names each metric with its type, each reason and result; n
 });
 
 describe("the server", () => {
-  const listening = async (collect: () => Promise<string>): Promise<Server> => {
+  const listening = async (collect: () => Promise<string>) => {
     const server = createMetricsServer(collect);
-    await new Promise<void>((resolve) => server.listen(join(root, "socket"), resolve));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
-    return server;
+    const { port } = server.address() as AddressInfo;
+    return { server, ask: (line = "GET /metrics") => exchange(port, [`${line} HTTP/1.1\r\n\r\n`]) };
   };
-  const ask = (sent = {}) => askedAt(join(root, "socket"), sent);
-
-  test("answers the metrics as text of Prometheus' format, and closes the connection", async () => {
-    await listening(async () => "älter 1\n");
-    const type = "text/plain; version=0.0.4; charset=utf-8";
-    const headers = { "content-type": type, "content-length": "9", connection: "close" };
-    expect(await ask()).toMatchObject({ status: 200, text: "älter 1\n", headers });
-  });
 
   test("answers another path with 404, another method with 405, and a fault with 500", async () => {
-    await listening(() => Promise.reject(new Error("no")));
-    expect(await ask({ path: "/" })).toMatchObject({ status: 404, text: "The metrics are at /metrics.\n" });
-    expect(await ask({ method: "POST" })).toMatchObject({ status: 405, text: "", headers: { allow: "GET" } });
-    expect(await ask()).toMatchObject({ status: 500, text: "" });
+    const { ask } = await listening(() => Promise.reject(new Error("no")));
+    expect(await ask("GET /")).toMatchObject({ status: 404, body: "The metrics are at /metrics.\n" });
+    expect(await ask("POST /metrics")).toMatchObject({ status: 405, body: "", headers: { allow: "GET" } });
+    expect(await ask()).toMatchObject({ status: 500, body: "" });
   });
 
   test("collects once for requests at the same time, and anew for a later one", async () => {
     let collections = 0;
     let finish = () => {};
-    const server = await listening(() => {
+    const { server, ask } = await listening(() => {
       collections += 1;
       return new Promise((resolve) => {
         finish = () => resolve(`${collections}\n`);
@@ -239,17 +224,10 @@ describe("the server", () => {
     const together = Promise.all([ask(), ask(), ask()]);
     await expect.poll(() => requests).toBe(3);
     finish();
-    expect((await together).map(({ text }) => text)).toEqual(["1\n", "1\n", "1\n"]);
+    expect((await together).map(({ body }) => body)).toEqual(["1\n", "1\n", "1\n"]);
     const later = ask();
     await expect.poll(() => collections).toBe(2);
     finish();
-    expect((await later).text).toBe("2\n");
-  });
-
-  // metrics.test.ts has the receiver's process serve on sockets.
-  test("is not started on a descriptor that is no socket, and the reason is reported", async () => {
-    const descriptor = openSync(join(root, "file"), "w");
-    onTestFinished(() => closeSync(descriptor));
-    await expect(metrics.serve([descriptor])).rejects.toThrow("listen EINVAL");
+    expect((await later).body).toBe("2\n");
   });
 });
