@@ -27,7 +27,7 @@ export const hooks: ReceiverSettings["hooks"] = [
 ];
 
 export const limits: ReceiverSettings["limits"] = {
-  bodyBytes: 64 << 10,
+  bodyBytes: 128 << 10,
   rejectionsPerMinute: 60,
   concurrentPerSource: 32,
 };
@@ -110,7 +110,7 @@ export const chunk = (bytes: Buffer | string): Buffer =>
 
 export async function exchange(port: number, parts: readonly (string | Buffer)[]): Promise<Answer> {
   const socket = await dial(port);
-  const answered = answer(socket, String(parts[0]).startsWith("HEAD "));
+  const answered = answer(socket);
   for (const part of parts) if (socket.writable) socket.write(part);
   return answered.finally(() => socket.destroy());
 }
@@ -118,23 +118,23 @@ export async function exchange(port: number, parts: readonly (string | Buffer)[]
 const ignored = () => {};
 
 /** The next answer on a connection; status 0 where the connection ends without one. */
-export function answer(socket: Socket, toHead = false): Promise<Answer> {
+export function answer(socket: Socket): Promise<Answer> {
   return new Promise((resolve) => {
     let text = "";
     const done = () => {
       socket.off("data", onData).off("close", done);
-      resolve(parsed(text, toHead) ?? { status: 0, headers: {}, body: text });
+      resolve(parsed(text) ?? { status: 0, headers: {}, body: text });
     };
     const onData = (bytes: Buffer) => {
       text += bytes.toString("latin1");
-      if (parsed(text, toHead)) done();
+      if (parsed(text)) done();
     };
     socket.off("error", ignored).on("error", ignored);
     socket.on("data", onData).on("close", done);
   });
 }
 
-function parsed(text: string, toHead: boolean): Answer | undefined {
+function parsed(text: string): Answer | undefined {
   const end = text.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const [first = "", ...lines] = text.slice(0, end).split("\r\n");
@@ -142,6 +142,6 @@ function parsed(text: string, toHead: boolean): Answer | undefined {
     lines.map((each) => [each.slice(0, each.indexOf(":")).toLowerCase(), each.slice(each.indexOf(":") + 1).trim()]),
   );
   const body = text.slice(end + 4);
-  if (!toHead && body.length < Number(headers["content-length"] ?? 0)) return undefined;
+  if (body.length < Number(headers["content-length"] ?? 0)) return undefined;
   return { status: Number(first.split(" ")[1]), headers, body };
 }

@@ -4,16 +4,13 @@ import { createLimiter, sourceOf } from "../../../service/receiver/limiter.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { chunk, chunkedHead, dial, head, limits, type Running, receiver } from "./harness.ts";
 
-describe("a source is", () => {
-  test.each([
-    ["an IPv4 address", "192.30.252.7", "192.30.252.7"],
-    ["the IPv4 address that ::ffff: maps into IPv6", "::ffff:192.30.252.7", "192.30.252.7"],
-    ["an IPv6 /64", "2a0a:a440:1:2:3:4:5:6", "2a0a:a440:1:2::/64"],
-    ["another /64", "2a0a:a440:1:3::9", "2a0a:a440:1:3::/64"],
-    ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80::/64"],
-    ["unknown after the connection has ended", undefined, "unknown"],
-  ])("%s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
-});
+test.each([
+  ["an IPv4 address", "192.30.252.7", "192.30.252.7"],
+  ["the IPv4 address that ::ffff: maps into IPv6", "::ffff:192.30.252.7", "192.30.252.7"],
+  ["an IPv6 /64", "2a0a:a440:1:2:3:4:5:6", "2a0a:a440:1:2::/64"],
+  ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80::/64"],
+  ["unknown after the connection has ended", undefined, "unknown"],
+])("a source is %s", (_, address, source) => expect(sourceOf(address ?? null)).toBe(source));
 
 describe("the budget of rejections", () => {
   let now = 0;
@@ -22,22 +19,17 @@ describe("the budget of rejections", () => {
     now = 0;
   });
 
-  test("allows rejectionsPerMinute rejections, then returns the seconds until the next", () => {
+  test("allows rejectionsPerMinute rejections, then returns the seconds until the next, and is never more than full", () => {
     const { rejected } = budget(60);
-    for (let i = 0; i < 60; i++) expect(rejected("a", "site")).toBe(0);
-    expect(rejected("a", "site")).toBe(1);
+    const wait = () => rejected("a", "site");
+    const full = [...Array(60).fill(0), 1];
+    expect(full.map(wait)).toEqual(full);
     now += 999;
-    expect(rejected("a", "site")).toBe(1);
+    expect(wait()).toBe(1);
     now += 1;
-    expect(rejected("a", "site")).toBe(0);
-    expect(rejected("a", "site")).toBe(1);
-  });
-
-  test("is full again after a minute and never more than full", () => {
-    const { rejected } = budget(3);
-    for (let i = 0; i < 9; i++) rejected("a", "site");
+    expect([wait(), wait()]).toEqual([0, 1]);
     now += 3_600_000;
-    expect([1, 2, 3, 4].map(() => rejected("a", "site") === 0)).toEqual([true, true, true, false]);
+    expect(full.map(wait)).toEqual(full);
   });
 
   test("is separate for each source and each hook", () => {
@@ -79,13 +71,12 @@ describe("places", () => {
   });
 
   test("of one source hold four of the largest bodies, or 16 MiB", () => {
-    const big = createLimiter({ ...limits, bodyBytes: 5 << 20 });
-    for (let i = 0; i < 4; i++) entered(big.enter("a", 5 << 20));
-    expect(big.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
-    entered(big.enter("b", 5 << 20));
-    const small = createLimiter({ ...limits, bodyBytes: 1 << 20 });
-    for (let i = 0; i < 16; i++) entered(small.enter("a", 1 << 20));
-    expect(small.enter("a", 1)).toBe("the open requests of this source hold too many bytes");
+    for (const [bodyBytes, most] of [[5 << 20, 4] as const, [1 << 20, 16] as const]) {
+      const { enter } = createLimiter({ ...limits, bodyBytes });
+      for (let i = 0; i < most; i++) entered(enter("a", bodyBytes));
+      expect(enter("a", 1)).toBe("the open requests of this source hold too many bytes");
+      entered(enter("b", bodyBytes));
+    }
   });
 
   test("give their bytes back, to their source and to all sources", () => {
@@ -138,41 +129,30 @@ describe("the receiver", () => {
   });
 
   test("reserves nothing for an unsigned request, the declared length of a body, and the largest for one in chunks", async () => {
-    const reserved: number[] = [];
-    const enter = (_: string, bytes: number) => {
-      reserved.push(bytes);
-      return () => {};
-    };
+    const enter = vi.fn((_: string, _bytes: number) => () => {});
     running = await receiver({ limiter: { longestBody: 1 << 20, enter, rejected: () => 0 } });
     const sent = delivery();
     expect((await running.send(delivery({ signature: null }))).status).toBe(401);
     expect((await running.send(sent)).status).toBe(202);
     expect((await running.raw(chunkedHead(), chunk(sent.body), "0\r\n\r\n")).status).toBe(202);
-    expect(reserved).toEqual([sent.body.length, 1 << 20]);
+    expect(enter.mock.calls.map(([, bytes]) => bytes)).toEqual([sent.body.length, 1 << 20]);
   });
 
   test("lets a delivery wait for a place, and gives none to a sender that left while it waited", async () => {
     let room = false;
-    let tries = 0;
-    let places = 0;
-    const enter = () => {
-      tries++;
-      if (!room) return "no place";
-      places++;
-      return () => {};
-    };
+    const enter = vi.fn(() => (room ? () => {} : "no place"));
     running = await receiver({ limiter: { longestBody: 1 << 20, enter, rejected: () => 0 } });
     const gone = await dial(running.port);
     gone.write(head(delivery()));
-    await expect.poll(() => tries).toBeGreaterThan(0);
+    await expect.poll(() => enter.mock.calls.length).toBeGreaterThan(0);
     gone.destroy();
     await expect.poll(() => running.journal.map(({ status }) => status)).toEqual([499]);
-    tries = 0;
+    enter.mockClear();
     const good = running.send(delivery());
-    await expect.poll(() => tries).toBeGreaterThan(1);
+    await expect.poll(() => enter.mock.calls.length).toBeGreaterThan(1);
     expect(running.spooled()).toEqual([]);
     room = true;
     expect((await good).status).toBe(202);
-    expect(places).toBe(1);
+    expect(enter.mock.results.filter(({ value }) => value !== "no place")).toHaveLength(1);
   });
 });
