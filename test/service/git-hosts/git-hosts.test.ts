@@ -27,12 +27,6 @@ test("a git host with ranges in networks.ts has a port of its own below the othe
   expect(inNetworks.sort()).toEqual(published.map(([name]) => name).sort());
 });
 
-test("the name of a git host's field for a secret is the one of its form", () => {
-  const { gitlab, "standard-webhooks": standard } = gitHosts;
-  expect([gitlab.secretField!(secret), gitlab.secretField!(key)]).toEqual(["secret token", "signing token"]);
-  expect([standard.secretField!(key), standard.anyRepository]).toEqual(["signing secret", true]);
-});
-
 test.each(gitHostNames)(
   "%s: a push is recognised, has its commits, and is accepted by its right signature alone",
   (gitHost) => {
@@ -52,7 +46,7 @@ test.each(gitHostNames)(
 );
 
 test("a delivery of another git host than the hook's is named in the journal", async () => {
-  await using running = await receiver({ hooks: [{ name: "site", gitHost: "github", branch: "main" }] });
+  await using running = await receiver();
   const sent = delivery({ signature: null, headers: { "x-gitlab-event": "Push Hook" } });
   await running.send(sent);
   const { "x-github-delivery": _, ...headers } = sent.headers;
@@ -61,26 +55,6 @@ test("a delivery of another git host than the hook's is named in the journal", a
   expect(own).not.toContain("gitlab");
   const reason = /^the headers are those of gitlab, and the hook's gitHost is github\. Correct hooks\[\]\.gitHost/;
   expect(other).toMatch(reason);
-});
-
-test("a token in the other one's field of GitLab's form is named in the journal, with the field that the hook needs", async () => {
-  const hooks = ["site", "docs"].map((name) => ({ name, gitHost: "gitlab", branch: "main" }) as const);
-  await using running = await receiver({ hooks, secrets: new Map(Object.entries({ site: [key], docs: [secret] })) });
-  const token = { "x-gitlab-token": key };
-  const toDocs = { path: "/webhook/docs" };
-  const stale = senders.gitlab.headers(bytes(senders.gitlab.push), key, 1);
-  await running.send(deliveryOf("gitlab", { headers: token }));
-  await running.send(deliveryOf("gitlab", toDocs));
-  await running.send(deliveryOf("gitlab", { ...toDocs, headers: token }));
-  await running.send(deliveryOf("gitlab", { headers: { ...stale, ...token } }));
-  await running.send(deliveryOf("gitlab", { secret: writtenKey(Buffer.alloc(32, 8)) }));
-  expect(running.journal.map(({ status, reason }) => `${status} ${reason}`)).toEqual([
-    "401 X-Gitlab-Token came without webhook-signature, and the hook's secret is a signing token. Enter it as the signing token at the git host. GitLab before 19 has none: see docs/operating.md.",
-    "401 webhook-signature came without X-Gitlab-Token, and the hook's secret is a secret token. Enter it as the secret token at the git host.",
-    "401 X-Gitlab-Token is not the hook's secret. Enter the one that npx pushgate hook prints.",
-    expect.stringContaining("s old, more than 300"),
-    expect.stringContaining("the signature does not match"),
-  ]);
 });
 
 test.each(pushes)("what a push means at %s %#", (name, payload, more, expected) => {
@@ -101,23 +75,18 @@ describe("what GitHub's delivery means", () => {
 
   test.each<[string, string, Decision]>([
     ["nothing", "", noObject],
-    ["a form", "ref=refs/heads/main", noObject],
     ["a list", '[{"ref":"refs/heads/main"}]', noObject],
     ["null", "null", noObject],
     ["a text", '"refs/heads/main"', noObject],
     ["a byte order mark before it", `\ufeff${ofMain({})}`, noObject],
     ["no ref", "{}", noRef],
-    ["null as ref", toRef(null), noRef],
     ["a list as ref", toRef(["refs/heads/main"]), noRef],
-    ["an object as ref", toRef({ toString: "refs/heads/main" }), noRef],
     ["a ref in __proto__ only", '{"__proto__":{"ref":"refs/heads/main"}}', noRef],
     ["the branch", ofMain({}), toMain],
     ["null in all other fields", ofMain({ commits: null, sender: null, repository: null, head_commit: null }), toMain],
     ["names of prototypes", ofMain({ constructor: { prototype: { deleted: true } } }), toMain],
     ["a deletion in __proto__", `{"__proto__":{"deleted":true},${ofMain({}).slice(1)}`, toMain],
-    ["another branch", toRef("refs/heads/next"), { ignored: "refs/heads/next is not the branch main" }],
     ["a branch that ends with it", toRef("refs/heads/x/main"), { ignored: "refs/heads/x/main is not the branch main" }],
-    ["a command as its name", toRef("refs/heads/$(id)"), { ignored: "refs/heads/$(id) is not the branch main" }],
     ["a tag of its name", toRef("refs/tags/main"), { ignored: "tag main" }],
     ["a long tag", toRef(`refs/tags/${long}y`), { ignored: `tag ${long}` }],
     ["a long ref", toRef(`${long}y`), { ignored: `${long} is not the branch main` }],
@@ -263,7 +232,6 @@ describe("Standard Webhooks", () => {
   });
 
   test.each([
-    ["32 bytes", key, true],
     ["24 bytes", writtenKey(Buffer.alloc(24, 1)), true],
     ["64 bytes", writtenKey(Buffer.alloc(64, 1)), true],
     ["23 bytes", writtenKey(Buffer.alloc(23, 1)), false],
@@ -286,9 +254,7 @@ describe("GitLab's tokens", () => {
       expect([other, verify(secret, body, { "x-gitlab-token": other })]).toEqual([other, false]);
     expect(verify("", body, { "x-gitlab-token": "" })).toBe(false);
     expect(signatureFault({ "x-gitlab-token": "" })).toMatch(/is missing\. Set the hook's secret/);
-  });
-
-  test("a signing token that each delivery carries as a secret token is not accepted", () => {
+    // A signing token that each delivery carries as a secret token.
     expect(verify(key, body, { "x-gitlab-token": key })).toBe(false);
   });
 
@@ -300,6 +266,21 @@ describe("GitLab's tokens", () => {
     expect(verify(key, body, { ...token, ...signed(key) })).toBe(true);
     expect(verify(key, body, token)).toBe(false);
     expect(verify(secret, body, signed(key))).toBe(false);
+  });
+
+  test("a token in the other one's field of GitLab's form is named, with the field that the hook needs", async () => {
+    const { mismatch } = gitHosts.gitlab;
+    const stale = standardHeaders(body, key, 1);
+    expect(mismatch!(key, token)).toMatch(/^X-Gitlab-Token came without webhook-signature, .* signing token at the/);
+    expect(mismatch!(secret, signed(key))).toMatch(
+      /^webhook-signature came without X-Gitlab-Token, .* secret token at/,
+    );
+    expect(mismatch!(key, { ...stale, ...token })).toContain("s old, more than 300");
+    expect(mismatch!(key, signed(key))).toBeUndefined();
+    const hooks = [{ name: "site", gitHost: "gitlab", branch: "main" }] as const;
+    await using running = await receiver({ hooks, secrets: new Map([["site", [secret]]]) });
+    await running.send(deliveryOf("gitlab", { headers: { "x-gitlab-token": key } }));
+    expect(running.journal[0]?.reason).toMatch(/^X-Gitlab-Token is not the hook's secret\. Enter the one/);
   });
 
   test("the ids that come with either token prove nothing", () => {
