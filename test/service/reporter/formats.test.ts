@@ -68,30 +68,15 @@ describe("a mail", () => {
 
   test("has in its headers nothing of a reason but base64, in words and lines as long as RFC 2047 and 2045 allow", () => {
     const message = messageOf();
-    expect(message).toMatchInlineSnapshot(`
-      "To: team@example.org,
-       ops@example.org
-      Subject: =?utf-8?B?c2l0ZTogYnVpbGQ=?=
-       =?utf-8?B?cyBmYWlsOiBubyA=?=
-       =?utf-8?B?c3VjaCBmaWxlIMOp?=
-       =?utf-8?B?CkJjYzogYWxsQGU=?=
-       =?utf-8?B?dmlsLmV4YW1wbGU=?=
-       =?utf-8?B?CgouDQpmcmVlIHQ=?=
-       =?utf-8?B?ZXh0?=
-      Date: Sat, 28 Nov 2026 10:00:00 +0000
-      Message-ID: <0f871bf7e8c6aa690aa8b43232545fdc@pushgate.invalid>
-      Auto-Submitted: auto-generated
-      MIME-Version: 1.0
-      Content-Type: text/plain; charset=utf-8
-      Content-Transfer-Encoding: base64
-
-      c2l0ZTogYnVpbGRzIGZhaWwNCmFhYWFhYWFhYWFhYQ0Kbm8gc3VjaCBmaWxlIMOpDQpCY2M6IGFs
-      bEBldmlsLmV4YW1wbGUNCg0KLg0NCmZyZWUgdGV4dA0KaHR0cHM6Ly93d3cuZXhhbXBsZS5vcmcv
-      DQo=
-      "
-    `);
     const [head = "", ...body] = message.split("\n\n");
-    expect(decoded(/^Subject: (.*(?:\n .*)*)$/m.exec(head)![1]!)).toBe(`site: builds fail: ${reason}`);
+    const [, subject = ""] = /^Subject: (.*(?:\n .*)*)$/m.exec(head)!;
+    expect(head.replace(subject, "")).toBe(
+      "To: team@example.org,\n ops@example.org\nSubject: \nDate: Sat, 28 Nov 2026 10:00:00 +0000\n" +
+        "Message-ID: <0f871bf7e8c6aa690aa8b43232545fdc@pushgate.invalid>\nAuto-Submitted: auto-generated\n" +
+        "MIME-Version: 1.0\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64",
+    );
+    expect(subject).toMatch(/^(=\?utf-8\?B\?[\w+/=]+\?=(\n |$))+$/);
+    expect(decoded(subject)).toBe(`site: builds fail: ${reason}`);
     const text = Buffer.from(body.join("\n\n"), "base64").toString();
     expect(text).toBe(["site: builds fail", "a".repeat(12), ...reason.split("\n"), event.site, ""].join("\r\n"));
     for (const lines of [message, messageOf({ reason: "😀".repeat(501) })])

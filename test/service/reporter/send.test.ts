@@ -9,6 +9,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
+import { handOver } from "../../../service/reporter/mail.ts";
 import {
   type Channel,
   type Channels,
@@ -18,6 +19,7 @@ import {
   terms,
   testAll,
 } from "../../../service/reporter/send.ts";
+import type { Reporter } from "../../../service/reporter/settings.ts";
 import { trust } from "../../fakes/https-server.ts";
 import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, both, bundled, type Rewrite, replaced } from "../bundles.ts";
@@ -58,47 +60,45 @@ const emptied = () => {
   for (const { name } of waiting(folder)) rmSync(join(folder, `${name}`));
 };
 
+const channelsWith = (settings: Partial<Reporter["settings"]>, secrets: Partial<Reporter["secrets"]>) =>
+  channelsOf({
+    settings: { hook: "site", folder, notify: [], ...settings },
+    secrets: { notify: {}, ...secrets },
+  });
+
 /** Of a repository at the fake. */
 function channels(gitHost: "gitea" | "github-enterprise" = "gitea"): Channels & { readonly status: Channel } {
   const { origin, api } = running;
   const status = { gitHost, repository: `${origin}/example/site.git`, context: "pushgate/web1/site" };
-  const settings = {
-    hook: "site",
-    folder,
-    site,
-    notify: [team, ops].map((name) => ({ name, url: `${origin}/hooks/${name}`, format: "standard" as const })),
-    status,
-  };
-  const { status: set, ...others } = channelsOf({
-    settings,
-    secrets: { status: api.token, notify: { team: api.key, ops: api.key } },
-  });
+  const notify = [team, ops].map((name) => ({ name, url: `${origin}/hooks/${name}`, format: "standard" as const }));
+  const secrets = { status: api.token, notify: { team: api.key, ops: api.key } };
+  const { status: set, ...others } = channelsWith({ site, notify, status }, secrets);
   return { status: set!, ...others };
 }
+
+/** A channel to a server that never answers. */
+const dead = (channel: Channel): Channel => ({
+  ...channel,
+  postOf: (report) => ({ ...channel.postOf(report)!, url: "https://localhost:1/" }),
+});
 
 const always = async () => true;
 const send = (to: Channels = channels(), terms: Terms = quick) =>
   sendAll(folder, to, (line) => void lines.push(line), always, terms);
 
+// api.test.ts of the git hosts has what each API is sent.
 describe("a result", () => {
-  // status.test.ts of the git hosts has what each API is sent.
-  test.each(["github-enterprise", "gitea"] as const)("is taken by %s, as long as a reason can be", async (gitHost) => {
-    put({ reason: "x".repeat(500) });
-    expect(await send(channels(gitHost))).toBe(true);
-    expect(lines).toMatchObject([{ to: "status", result: "sent", commit: one, state: "success" }]);
-    const set = { commit: one, state: "success", context: "pushgate/web1/site", url: site };
-    expect(running.api.results).toEqual([{ ...set, description: expect.stringMatching(/^x{100,}…$/) }]);
-    expect(waiting(folder)).toEqual([]);
-  });
-
   test("is sent in the order of its report, without those of its commit that are older, or without a commit", async () => {
     put({ state: "pending", reason: "The build runs." });
     put({ commit: two, state: "pending" });
     put({ commit: null });
     put();
     expect(await send()).toBe(true);
-    const results = running.api.results.map(({ commit, state }) => `${state}: ${commit}`);
-    expect(results).toEqual([`pending: ${two}`, `success: ${one}`]);
+    const about = { context: "pushgate/web1/site", url: site };
+    expect(running.api.results).toMatchObject([
+      { commit: two, state: "pending", ...about },
+      { commit: one, state: "success", ...about },
+    ]);
     expect([running.api.requests, waiting(folder)]).toEqual([2, []]);
   });
 
@@ -111,18 +111,6 @@ describe("a result", () => {
       { result: "dropped", reason: `422 {"message":"No commit found for SHA: ${one}"}` },
       { result: "sent", commit: two },
     ]);
-  });
-
-  test.each([500, 408, 429])("that is answered with %i is tried again, after a pause", async (status) => {
-    Object.assign(running.api.faults, { status });
-    put();
-    const tried = send();
-    await soon(() => lines.length).toBeGreaterThanOrEqual(2);
-    delete running.api.faults.status;
-    expect(await tried).toBe(true);
-    expect(lines.at(-1)).toMatchObject({ result: "sent" });
-    const reason = expect.stringMatching(`^${status}; the next try is in`);
-    expect(lines[0]).toMatchObject({ result: "delayed", reason });
   });
 
   // pause.test.ts has what names a pause.
@@ -141,38 +129,6 @@ describe("a result", () => {
     emptied();
     expect(await tried).toBe(true);
   });
-
-  test.each(["hangs", "trickles"] as const)("a server that %s is left after the time for an answer", async (fault) => {
-    running.api.faults[fault] = true;
-    put();
-    const tried = send(channels(), { ...quick, answer: 0.2 });
-    await soon(() => lines.at(0)?.reason).toMatch(/^no answer within 0\.2 s/);
-    delete running.api.faults[fault];
-    expect(await tried).toBe(true);
-  });
-
-  test("a redirect is not followed, so that the token goes nowhere else", async () => {
-    const other = await startStatusApi();
-    const location = `${other.origin}/api/v1/repos/a/b/statuses/${one}`;
-    Object.assign(running.api.faults, { status: 307, headers: { location } });
-    put();
-    expect(await send()).toBe(false);
-    expect(lines).toMatchObject([{ result: "dropped", reason: "307, a redirect, which is not followed" }]);
-    expect(other.api.requests).toBe(0);
-    await other.close();
-  });
-
-  test("a certificate of an unknown authority is no git host's", async () => {
-    const other = await startStatusApi();
-    const { status } = channels();
-    put();
-    const tried = send({ status: { ...status, postOf: () => ({ url: other.origin, headers: {} }) } });
-    await soon(() => lines.at(0)?.result).toBe("delayed");
-    expect(other.api.requests).toBe(0);
-    emptied();
-    await tried;
-    await other.close();
-  });
 });
 
 const long = "x".repeat(1 << 20);
@@ -184,12 +140,14 @@ test.each([
   [400, "dropped", `400 ${oneLine}`],
   [499, "dropped", `499 ${oneLine}`],
 ])("a result that is answered with %i is %s, and the journal has one line of it", async (status, result, reason) => {
-  Object.assign(running.api.faults, { status, text: `  no \n\t such\u001b thing\n${long}` });
+  const { api, origin } = running;
+  Object.assign(api.faults, { status, headers: { location: origin }, text: `  no \n\t such\u001b thing\n${long}` });
   put();
   expect(await send()).toBe(result === "sent");
   expect(lines).toEqual([
-    { to: "status", host: new URL(running.origin).host.split(":")[0], state: "success", commit: one, result, reason },
+    { to: "status", host: new URL(origin).host.split(":")[0], state: "success", commit: one, result, reason },
   ]);
+  expect(api.requests).toBe(1);
 });
 
 function stopClock() {
@@ -209,16 +167,14 @@ async function paused(status: Channel, terms: Terms, each = () => {}) {
   await sendAll(folder, { status }, journal, always, terms);
   return found;
 }
-/** To a server that never answers. */
-const nowhere = { url: "https://localhost:1/" };
 
 test("the pause doubles up to the longest, and begins anew after a report that was sent", async () => {
   stopClock();
-  Object.assign(running.api.faults, { status: 503 });
+  Object.assign(running.api.faults, { status: 500 });
   put();
   put({ commit: two });
   const { status } = channels();
-  const postOf = (report: Report) => ({ ...status.postOf(report)!, ...(report.commit === two && nowhere) });
+  const postOf = (report: Report) => (report.commit === two ? dead(status) : status).postOf(report);
   const each = () => {
     if (lines.length === 4) delete running.api.faults.status;
     if (lines.length === 6) emptied();
@@ -229,11 +185,9 @@ test("the pause doubles up to the longest, and begins anew after a report that w
 
 test("the pauses are 5 s to 15 min, and a result is dropped after more than 24 h without an answer", async () => {
   stopClock();
-  const { status } = channels();
-  const postOf = (report: Report) => ({ ...status.postOf(report)!, ...nowhere });
   // At the last but one try, exactly 24 h old.
   put({ at: new Date(Date.now() - 525_000).toISOString() });
-  const pauses = await paused({ ...status, postOf }, { ...terms, look: 1 });
+  const pauses = await paused(dead(channels().status), { ...terms, look: 1 });
   expect(pauses).toEqual([5, 10, 20, 40, 80, 160, 320, 640, ...Array(95).fill(900)]);
   expect(lines.at(-1)).toMatchObject({ result: "dropped", reason: expect.stringMatching(/ECONNREFUSED.*, for 24 h$/) });
 });
@@ -241,30 +195,20 @@ test("the pauses are 5 s to 15 min, and a result is dropped after more than 24 h
 describe("between two looks into the outbox", () => {
   const rare = { ...quick, look: 60_000 };
 
-  test("the reporter waits only where a result waits", { timeout: 10_000 }, async () => {
-    put();
-    expect(await send(channels(), rare)).toBe(true);
-    writeFileSync(join(folder, "unknown"), "");
-    expect(await send(channels(), rare)).toBe(false);
-  });
-
-  test("a result that arrives while another one is sent does not wait", { timeout: 10_000 }, async () => {
+  test("neither the end, nor a result that arrives while another one is sent, waits", { timeout: 10_000 }, async () => {
     put();
     const journal = (line: Line) => {
       lines.push(line);
       if (lines.length === 1) put({ commit: two });
+      if (lines.length === 2) writeFileSync(join(folder, "unknown"), "");
     };
-    expect(await sendAll(folder, channels(), journal, always, rare)).toBe(true);
-    expect(lines).toMatchObject([one, two].map((commit) => ({ commit, result: "sent" })));
+    expect(await sendAll(folder, channels(), journal, always, rare)).toBe(false);
+    expect(lines).toMatchObject([
+      { commit: one },
+      { commit: two },
+      { to: null, result: "dropped", reason: "unknown is no report of the builder" },
+    ]);
   });
-});
-
-test("a report to a recipient that is no longer configured is removed, and the others are sent", async () => {
-  put({ to: "notify.gone" });
-  put();
-  expect(await send({ status: channels().status })).toBe(true);
-  expect(lines).toMatchObject([{ to: "status", result: "sent" }]);
-  expect(waiting(folder)).toEqual([]);
 });
 
 describe("a recipient", () => {
@@ -274,12 +218,7 @@ describe("a recipient", () => {
 
   test("exists where it is configured and has its secret", () => {
     const of = (settings: object, secrets: object) =>
-      Object.keys(
-        channelsOf({
-          settings: { hook: "site", folder, notify: [], ...settings },
-          secrets: { notify: { team: key }, ...secrets },
-        }),
-      );
+      Object.keys(channelsWith(settings, { notify: { team: key }, ...secrets }));
     expect(of({ status, notify }, { status: token })).toEqual(["status", "notify.team"]);
     expect(of({ status }, { status: token })).toEqual(["status"]);
     expect(of({ status, notify }, {})).toEqual(["notify.team"]);
@@ -287,11 +226,8 @@ describe("a recipient", () => {
   });
 
   test("of a site that another web server serves gets no address of it", () => {
-    const settings = { hook: "site", folder, status, notify };
-    const { status: set, "notify.team": told } = channelsOf({
-      settings,
-      secrets: { status: token, notify: { team: key } },
-    });
+    const secrets = { status: token, notify: { team: key } };
+    const { status: set, "notify.team": told } = channelsWith({ status, notify }, secrets);
     const [reason, at] = ["Published.", "2026-11-23T12:00:00.000Z"];
     const report = { to: "status", commit: one, state: "success", reason, at } as const;
     const bodyOf = (channel?: Channel) => JSON.parse(channel!.postOf(report)!.body!);
@@ -305,15 +241,16 @@ describe("a recipient", () => {
 });
 
 describe("site.notify", () => {
-  test("gets the newest turn, signed, and the same id at each try", async () => {
+  test.each([408, 429])("gets the newest turn, signed, also after a %i, and with the same id", async (status) => {
     const notify = { to: "notify.team", commit: one } as const;
     put({ ...notify, commit: two, state: "failure", reason: "an older one" });
     put({ ...notify, state: "failure", reason: "Hugo failed." });
-    Object.assign(running.api.faults, { status: 503 });
+    Object.assign(running.api.faults, { status });
     const tried = send();
     await soon(() => lines.length).toBeGreaterThan(0);
     delete running.api.faults.status;
     expect(await tried).toBe(true);
+    expect(lines[0]!.reason).toMatch(`${status}; the next try is in`);
     put({ ...notify, state: "success", reason: "changed: layouts/index.html" });
     await send();
     expect(running.api.notifications).toMatchObject([
@@ -332,13 +269,12 @@ describe("site.notify", () => {
     put({ to: "notify.ops" });
     put({ to: "notify.team" });
     const to = channels();
-    const postOf = (report: Report) => ({ ...to.status.postOf(report)!, ...nowhere });
     const hangs = createServer(() => {}).listen(0, "127.0.0.1");
     onTestFinished(() => void hangs.close());
     await once(hangs, "listening");
     const url = `https://127.0.0.1:${(hangs.address() as AddressInfo).port}/`;
     const never = { ...to["notify.ops"]!, postOf: () => ({ url, headers: {} }) };
-    const tried = send({ ...to, status: { ...to.status, postOf }, "notify.ops": never }, { ...quick, answer: 3 });
+    const tried = send({ ...to, status: dead(to.status), "notify.ops": never }, { ...quick, answer: 3 });
     await soon(() => running.api.notifications.length).toBe(1);
     expect(lines.filter(({ to }) => to === "notify.ops")).toEqual([]);
     put({ to: "notify.team" });
@@ -359,13 +295,9 @@ describe("site.notify", () => {
   test("gets a test once, and the answer of each recipient is its status and first line, without its secret", async () => {
     const { api } = running;
     const to = channels();
-    const ended = {
-      ...to["notify.ops"]!,
-      postOf: (report: Report) => ({ ...to["notify.ops"]!.postOf(report)!, ...nowhere }),
-    };
     const tested = (given: Channels) => testAll(given, always, quick);
     const host = new URL(running.origin).host;
-    expect(await tested({ ...to, "notify.ops": ended })).toEqual([
+    expect(await tested({ ...to, "notify.ops": dead(to["notify.ops"]!) })).toEqual([
       { to: "notify.team", host, result: "sent", reason: "204" },
       { to: "notify.ops", host, result: "delayed", reason: expect.stringContaining("ECONNREFUSED") },
     ]);
@@ -391,13 +323,7 @@ describe("mail", () => {
     return taken;
   };
   const mail = () =>
-    channelsOf({
-      settings: {
-        ...{ hook: "site", folder, site },
-        notify: [{ name: "mail", url: "mailto:a@example.org", format: "email", socket: path() }],
-      },
-      secrets: { notify: {} },
-    });
+    channelsWith({ notify: [{ name: "mail", url: "mailto:a@example.org", format: "email", socket: path() }] }, {});
 
   test("goes to the socket of sendmail, and is sent once sendmail took it", async () => {
     const taken = await listening("sent\n");
@@ -408,27 +334,13 @@ describe("mail", () => {
   });
 
   test.each([
-    ["", /^sendmail did not take it: no answer\. Read: journalctl -u 'pushgate-mail-\*'; the next try/],
+    ["", /^sendmail did not take it: no answer\. Read: journalctl -u 'pushgate-mail-\*'$/],
     ["postdrop: warning", /^sendmail did not take it: postdrop: warning\. Read/],
     [undefined, /^sendmail did not take it: connect ENOENT .*sendmail\. Read/],
   ])("is delayed where the answer is %j", async (answer, reason) => {
     if (answer !== undefined) await listening(answer);
-    put({ to: "notify.mail", state: "failure" });
-    const tried = send(mail());
-    await soon(() => lines.at(0)).toMatchObject({ result: "delayed", reason: expect.stringMatching(reason) });
-    emptied();
-    await tried;
+    expect(await handOver(path(), "", 15)).toEqual({ kind: "delayed", reason: expect.stringMatching(reason) });
   });
-});
-
-test("what the builder did not write is removed unread, and stops nothing", async () => {
-  writeFileSync(join(folder, "000000001.json"), JSON.stringify({ to: "status", commit: "../..", state: "success" }));
-  writeFileSync(join(folder, "unknown"), "");
-  put();
-  expect(await send()).toBe(false);
-  expect(lines.map(({ result }) => result)).toEqual(["dropped", "dropped", "sent"]);
-  expect(lines[1]).toEqual({ to: null, result: "dropped", reason: "unknown is no report of the builder" });
-  expect(waiting(folder)).toEqual([]);
 });
 
 describe("the program", () => {

@@ -32,13 +32,10 @@ test("the reporter reads its tokens, and each recipient's secret by its name, wi
 });
 
 test("the reporter reports all faults of its settings at once", () => {
-  expect(() => read({ folder: "here", notify: [to("http://example.org/")], status: {} })).toThrow(
-    /folder: .*\n.*status.gitHost: .*\n[\s\S]*notify.0.url: .*\. Run npx pulumi up, which writes it anew\./,
+  const urls = ["http://example.org/", "see https://example.org/", "https://example.org/ and more"];
+  expect(() => read({ folder: "here", notify: urls.map((url) => to(url)), status: {} })).toThrow(
+    /folder: .*\n.*status.gitHost: .*\n(.*\n)*.*notify.0.url: .*\n.*notify.1.url: .*\n.*notify.2.url: .*\. Run npx pulumi up, /,
   );
-});
-
-test.each(["see https://example.org/", "https://example.org/ and more"])("%j is no URL", (url) => {
-  expect(() => read({ notify: [to(url)] }, { notify: "team:key" })).toThrow(/notify.0.url: /);
 });
 
 test("a credential is there, and words of ASCII, as they become parts of headers", () => {
