@@ -132,7 +132,6 @@ test.each<[what: string, result: string, said: RegExp, change: object, own?: obj
   ["a package that the lock file lacks", "rejected", /EUSAGE.*in sync.*Missing: b@/, {}, { b: "file:../../a" }],
   ["another platform's package", "rejected", /EBADPLATFORM.*Unsupported platform/, { os: ["aix"] }],
   ["a repository in package.json", "rejected", /ENOENT.*git/, {}, { b: "git+https://git.example.net/b.git" }],
-  ["http", "rejected", /^package-lock\.json names what is no release/, { resolved: "http://registry.npmjs.org/a.tgz" }],
 ])("%s: %s", async (_, result, said, change, own) => {
   const failed = fetch({ a: { ...publish("a"), ...change } }, node, own);
   await expect(failed).rejects.toMatchObject({ result, message: expect.stringMatching(said) });
