@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { missing } from "../infra/host/namespace.ts";
-import { bench, bundledBuilder, closeGitHost, finish, start } from "../service/builder/harness.ts";
+import { bench, bundledBuilder, closeGitHost, endsOnFailure, finish, start } from "../service/builder/harness.ts";
 
 /** Why this host can publish no page, with the command that fixes it; undefined if it can. */
 export function cannotPublish(): string | undefined {
@@ -20,7 +20,7 @@ export function cannotPublish(): string | undefined {
 export async function startPublishing(spool: string) {
   const { builder, ...made } = await bench();
   const site = { ...made, builder: { ...builder, settings: { ...builder.settings, spool } } };
-  const bundle = await bundledBuilder(site.folder);
+  const bundle = await bundledBuilder(site.folder, endsOnFailure);
   return {
     ...{ repository: site.repository, page: site.page },
     /** Runs the builder until nothing is pending or a run fails. Returns status.json. */

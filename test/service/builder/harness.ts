@@ -1,6 +1,7 @@
 /** A builder in this process or as the real bundle, on a site in a folder of its own. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { assetExtensions, buildPaths } from "../../../infra/config/site-schema.ts";
@@ -122,46 +123,30 @@ export async function bundledBuilder(folder: string, ...without: readonly Withou
 
 type Environment = Readonly<Record<string, string>>;
 
+/** A builder that ends after a failed run, and leaves its markers to the next one. */
+export const endsOnFailure: Without = ["pauses.ts", "rests: 45_000", "rests: 0"];
+
 /** Runs the bundle without these parts, until its end or its first failure: `finish` has what it returns. */
 export const runWithout = async (site: Bench, without: readonly Without[], env: Environment = {}) =>
-  finish(site, start(site, await bundledBuilder(site.folder, ...without), env));
+  finish(site, start(site, await bundledBuilder(site.folder, endsOnFailure, ...without), env));
 
-/** Starts the bundle on a site in a process group of its own. */
+/** Starts the bundle on a site. */
 export function start(site: Bench, bundle: string, extra: Environment = {}, ...args: readonly string[]): ChildProcess {
   const file = join(site.folder, "builder.json");
   writeFileSync(file, JSON.stringify(site.builder.settings));
   const env = { PATH: process.env.PATH, PUSHGATE_SETTINGS: file, GIT_SSL_CAINFO: site.builder.authorities, ...extra };
-  return spawn(process.execPath, [bundle, ...args], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  return spawn(process.execPath, [bundle, ...args], { env, timeout: 120_000, stdio: ["ignore", "pipe", "pipe"] });
 }
 
-/** Kills the program and the git that it runs, which is a process group of its own: as systemd kills a control group. */
-function kill({ folder }: Bench, child: ChildProcess): void {
-  const groups = readdirSync("/proc").filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readlinkSync(`/proc/${pid}/cwd`).startsWith(`${folder}/site/work/`);
-    } catch {
-      return false;
-    }
-  });
-  for (const pid of [-child.pid!, ...groups.map(Number)])
-    try {
-      process.kill(pid, "SIGKILL");
-    } catch {} // it has ended
-}
-
-/** Waits until the program ends or reports a failure. Returns status.json, and what the program said. */
+/** Waits until the program ends. Returns status.json, and what the program said. */
 export async function finish(site: Bench, child: ChildProcess) {
   let said = "";
-  const cut = () => kill(site, child);
   for (const output of [child.stdout, child.stderr])
     output?.setEncoding("utf8").on("data", (text: string) => {
       said += text;
-      if (/"failing":/.test(said)) cut();
     });
-  const timer = setTimeout(cut, 120_000);
-  const code = await new Promise((resolve) => child.once("close", resolve));
-  clearTimeout(timer);
-  if (code !== 0 && !/"failing":/.test(said)) throw new Error(`the builder ended with ${code}: ${said}`);
+  const [code] = await once(child, "close");
+  if (code !== 0) throw new Error(`the builder ended with ${code}: ${said}`);
   return { ...site.status(), said };
 }
 
@@ -224,8 +209,7 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
     const file = join(manifests, name);
     writeFileSync(file, readFileSync(file, "utf8").replaceAll(folder, copy));
   }
-  const { generator: _, ...own } = builder.settings;
-  return benchIn(copy, host, name, own);
+  return benchIn(copy, host, name, builder.settings);
 }
 
 async function benchIn(
@@ -242,16 +226,16 @@ async function benchIn(
 ) {
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {
+    ...own,
     generator: { socket: at("hugo.sock"), result: at("hugo.result") },
     fetcher: { socket: at("fetcher.sock"), result: at("fetcher.result"), ...fetches },
-    ...own,
     ...{ hook: "site", repository: host.url(name), branch: "main" },
     ...{ spool: at("spool"), requests: at("requests"), rootRequests: at("root"), site: at("site") },
     ...(!ownContent && { content: at("content") }),
   };
   const builder: Builder = { settings, path: process.env.PATH ?? "", authorities: host.caFile };
   const places = placesOf(settings);
-  const fake = own.generator === undefined ? await startFakeHugo(settings, hugo, chosen) : undefined;
+  const fake = await startFakeHugo(settings, hugo, chosen);
   const fetcher = await startFakeFetcher(settings);
   const journal: RunLine[] = [];
   const repository = host.repository(name);
@@ -282,16 +266,13 @@ async function benchIn(
     return status();
   };
   return {
-    ...{ folder, places, builder, journal, status, repository },
+    ...{ folder, places, builder, journal, status, repository, deliver, push, work },
     content: at("content"),
-    deliver,
-    push,
     /** Of a member of the writers' group; the others are of root. */
     request: (name: string) => request("requests", name),
     tick: () => request("root", "tick"),
     scheduled: () => request("root", "schedule"),
     rollback: (release: string) => request("root", `rollback-${release}`),
-    work,
     /** The same after a delivery, and after a push of these files. */
     delivered: (as = builder) => {
       deliver();
@@ -305,7 +286,7 @@ async function benchIn(
     page: (path = "index.html") => readFileSync(join(places.current, path), "utf8"),
     published: () => (readdirSync(places.current, { recursive: true }) as string[]).sort(),
     remove: () => {
-      fake?.close();
+      fake.close();
       fetcher.close();
       remove(folder);
     },
