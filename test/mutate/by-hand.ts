@@ -175,7 +175,7 @@ export const byHand: readonly ByHand[] = [
     ["setInterval(() => servers.map((server) => server.closeIdleConnections()), 50).unref();", ""],
     ["await Promise.all(closed);", ""],
   ]),
-  ...within("service/builder/main.ts", "test/service/builder/run/kill.slow.test.ts", [
+  ...within("service/builder/main.ts", "test/service/builder/run/build-pending.test.ts", [
     ["  removeLeftovers(places);\n", ""],
   ]),
 ];

@@ -7,7 +7,7 @@ import { releases } from "../../../../service/builder/release/releases.ts";
 import { buildPending } from "../../../../service/builder/run/build-pending.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import type { Pauses } from "../../../../service/builder/run/pauses.ts";
-import { type Bench, bundledBuilder, contextOf, finish, makeReleases, releaseId, start } from "../harness.ts";
+import { bundledBuilder, finish, makeReleases, releaseId, start, withCommand } from "../harness.ts";
 import { siteFiles, writePage } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
@@ -16,10 +16,13 @@ onCopies(1);
 const pauses: Pauses = { first: 1, rests: 0, longest: 60_000, least: 0 };
 /** Runs with a git host that answers no fetch, before a pause that is long. */
 function fails(mayRun = true): Promise<boolean> {
-  const stderr = "fatal: The requested URL returned error: 502";
-  const git = async () => ({ code: 128, stdout: "", stderr, cut: false, late: false });
-  const journal = (entry: Bench["journal"][number]) => void site.journal.push(entry);
-  return buildPending({ ...contextOf(site), git }, journal, pauses, async () => mayRun);
+  const context = withCommand(site, "fetch", { stderr: "fatal: The requested URL returned error: 502" });
+  return buildPending(
+    context,
+    (entry) => void site.journal.push(entry),
+    pauses,
+    async () => mayRun,
+  );
 }
 
 test("the first push of a burst is built at once, and all that arrive meanwhile are one build of the newest commit", async () => {
@@ -54,21 +57,6 @@ test("five releases stay, at the start and after a publish, of which the status 
   for (const each of Object.values(steps))
     expect([each, each > 0, each <= total]).toEqual([Math.round(each), true, true]);
   expect(total).toBeLessThanOrEqual(took);
-});
-
-test("a failed run leaves neither output nor checkout", async () => {
-  expect((await site.pushed({ "layouts/index.html": "{{ nothing }}" })).last.result).toBe("failed");
-  expect(existsSync(site.places.out)).toBe(false);
-  expect(readdirSync(site.places.clone)).toEqual([".git"]);
-});
-
-test("the replay of an old delivery, before and after the newer one, publishes the branch's head and not the old commit", async () => {
-  const delivery = JSON.stringify({ delivery: "old", ref: "refs/heads/main", after: site.repository.head() });
-  const head = site.repository.push(siteFiles(2));
-  for (const result of ["published", "nothing"]) {
-    writeFileSync(join(site.places.spool, "old.json"), `${delivery}\n`);
-    expect(await site.work()).toMatchObject({ deployed: { commit: head }, last: { result } });
-  }
 });
 
 test("a schedule makes no release without a change, and one of the content that has changed", async () => {
@@ -119,10 +107,13 @@ test("before a long pause the builder parks all markers and ends, and the next m
   expect([pending(site.places), existsSync(parked)]).toEqual([[], false]);
 });
 
-test("the program prints one line a run and exits when nothing is pending; with faulty settings it exits 78", async () => {
+test("the program removes half a release that a kill left, prints one line a run and exits; with faulty settings it exits 78", async () => {
   const bundle = await bundledBuilder(site.folder);
+  const half = site.places.release(releaseId(9));
+  mkdirSync(half);
   site.deliver();
   const { said } = await finish(site, start(site, bundle));
+  expect(existsSync(half)).toBe(false);
   expect(JSON.parse(said)).toMatchObject({ hook: "site", result: "nothing", trigger: ["delivery delivery-1"] });
 
   const { stderr, status } = spawnSync(process.execPath, [bundle], { env: {}, encoding: "utf8" });
