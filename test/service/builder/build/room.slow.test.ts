@@ -1,13 +1,18 @@
-/** Which former releases go where a site has no room for them. */
+/** What goes where a site has no room for it: former releases, caches, and with real packs what forced pushes left. */
+import { spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { measure } from "../../../../service/builder/build/disk.ts";
 import { haveRoom, makeRoom, makeRoomAfter } from "../../../../service/builder/build/room.ts";
 import { releases, switchTo } from "../../../../service/builder/release/releases.ts";
-import { contextOf } from "../harness.ts";
+import { fetchHead, pruneClone } from "../../../../service/builder/source/repository.ts";
+import { contextOf, refsOf } from "../harness.ts";
+import { siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
+const MiB = 1 << 20;
 onCopies(3);
 
 const roomFor = async (releaseBytes: number, git = contextOf(site).git) =>
@@ -85,4 +90,43 @@ test("a run measures nothing where the one before it has made room for as large 
   expect(await stays(most)).toBe(false);
   await makeRoomAfter(of(2 * most));
   expect(await stays(most)).toBe(false);
+});
+
+describe("what forced pushes left", () => {
+  const git = (...args: string[]) => spawnSync("git", ["-C", site.places.clone, ...args]).status === 0;
+  const has = (commit: string) => git("cat-file", "-e", `${commit}^{commit}`);
+  const kept = (commit: string | null) => `refs/pushgate/kept/${commit}`;
+  const ofReleases = () => site.status().releases.map(({ commit }) => commit);
+  const size = async () => (await measure(join(site.places.clone, ".git"))).bytes;
+  const prune = (releaseBytes: number) => pruneClone(contextOf(site, { releaseBytes }));
+  /** Fetches a commit without a parent and with this many bytes. */
+  const forced = (bytes: number): Promise<string> => {
+    site.repository.rewrite({ ...siteFiles(3), "static/large.bin": randomBytes(bytes) });
+    return fetchHead(contextOf(site));
+  };
+
+  test("goes above the size of a release; the releases' commits stay, and those of former ones go", async () => {
+    const former = [await forced(MiB), await forced(1_000)];
+    for (const commit of former) git("update-ref", kept(commit), commit);
+    const last = await forced(1_000);
+    await prune(await size());
+    expect(former.map(has)).toEqual([true, true]);
+    expect(refsOf(site)).toEqual([...former.map(kept), "refs/pushgate/head"].toSorted());
+
+    await prune((await size()) - 1);
+    expect([...former, last].map(has)).toEqual([false, false, true]);
+    expect(refsOf(site)).toEqual([...ofReleases().map(kept), "refs/pushgate/head"].toSorted());
+    expect(ofReleases().map((commit) => has(commit!))).toEqual([true, true, true]);
+    expect(await size()).toBeLessThan(MiB);
+  });
+
+  test("stays where it is less than a fifth", async () => {
+    const former = await forced(MiB / 8);
+    await forced(4 * MiB);
+    await prune(1);
+    expect(has(former)).toBe(true);
+    await forced(1_000);
+    await prune(1);
+    expect(has(former)).toBe(false);
+  });
 });
