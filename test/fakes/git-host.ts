@@ -24,7 +24,6 @@ export type Faults = {
   delay?: number;
   /** A fetch gets 20 bytes a second, without end. */
   trickles?: boolean;
-  redirect?: string;
 };
 
 export type GitHost = {
@@ -86,7 +85,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (webhooks.isOwn(request)) return webhooks.answer(request, response);
     if (request.headers.authorization) logins.push(request.headers.authorization);
     if (faults.delay) await new Promise((resolve) => setTimeout(resolve, faults.delay));
-    if (faults.redirect) return void response.writeHead(302, { location: `${faults.redirect}${request.url}` }).end();
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
     if (lfs.isOwn(request)) return lfs.answer(request, response);

@@ -1,8 +1,7 @@
 /** The functions of the clone by themselves, with the real git. repository.test.ts has whole runs. */
-import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   admit,
   type BuildContext,
@@ -10,10 +9,9 @@ import {
   changes,
   checkOut,
   fetchHead,
-  lastHead,
   removeHalfCheckout,
 } from "../../../../service/builder/source/repository.ts";
-import { contextOf, gitAfter, refsOf, withCommand } from "../harness.ts";
+import { contextOf, refsOf, withCommand } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
@@ -42,14 +40,6 @@ describe("the clone", () => {
     expect(refsOf(site)).toEqual(["refs/pushgate/head"]);
   });
 
-  test("knows the head of its last fetch, and none without one", async () => {
-    expect(await lastHead(contextOf(site))).toBe(site.repository.head());
-    spawnSync("git", ["-C", clone(), "update-ref", "-d", "refs/pushgate/head"]);
-    expect(await lastHead(contextOf(site))).toBeNull();
-    rmSync(site.places.clone, { recursive: true });
-    expect(await lastHead(contextOf(site))).toBeNull();
-  });
-
   const head = () => site.repository.head()!;
   test.each<[string, (at: BuildContext) => Promise<unknown>, string]>([
     ["fetch", fetchHead, "the clone: git cannot fetch: fatal: a riddle"],
@@ -65,47 +55,30 @@ describe("the clone", () => {
     },
   );
 
-  test("is not at fault where the disk did not take a commit, or where git has no memory", async () => {
+  test("is not at fault where the disk did not take a commit", async () => {
     const full = withCommand(site, "read-tree", { stderr: "error: unable to write file x" });
     expect(await faultOf(checkOut(full, "HEAD"))).toMatch(/^git cannot write its files\. Free space/);
-    const path = gitAfter('[ "$1" != fetch ] || kill -9 $$', join(site.folder, "bin"), site.builder.path);
-    const at = contextOf({ ...site, builder: { ...site.builder, path } });
-    expect(await faultOf(fetchHead(at))).toMatch(/^git reached the builder's memory/);
-    expect(await lastHead(at)).toBe(head());
   });
 });
 
-describe("what a killed git left", () => {
+test.each([false, true])("what a killed git left goes; a checkout stays only where it ended: %s", (ended) => {
   const left = ["index.lock", "refs/heads/x.lock", "gc.pid", "modules/t/gc.pid", "objects/pack/tmp_pack_1"];
   const stays = ["x.lock.txt", "gc.pid.txt", "xgc.pid", "tmp", "objects/pack/x_tmp_1"];
-  beforeEach(() => {
-    for (const name of [...left, ...stays]) {
-      mkdirSync(dirname(clone(".git", name)), { recursive: true });
-      writeFileSync(clone(".git", name), "");
-    }
-  });
+  for (const name of [...left, ...stays]) {
+    mkdirSync(dirname(clone(".git", name)), { recursive: true });
+    writeFileSync(clone(".git", name), "");
+  }
   const found = (names: string[]) => names.filter((name) => existsSync(clone(".git", name)));
-
-  test("goes, and a checkout that ended stays", () => {
-    const before = readdirSync(clone());
-    removeHalfCheckout(site.places);
-    expect(found(left)).toEqual(["objects/pack/tmp_pack_1"]);
-    removeHalfCheckout(site.places, true);
-    expect([found(left), found(stays)]).toEqual([[], stays]);
-    expect(readdirSync(clone())).toEqual(before);
-    expect(existsSync(clone(".git/index"))).toBe(true);
-  });
-
-  test("goes with a checkout that did not end, and all but the clone itself; without a clone it is nothing", () => {
-    rmSync(site.places.checkedOut);
-    removeHalfCheckout(site.places, true);
-    expect([found(left), found(stays)]).toEqual([[], stays]);
-    expect(readdirSync(clone())).toEqual([".git"]);
-    expect(existsSync(clone(".git/index"))).toBe(false);
-    rmSync(site.places.clone, { recursive: true });
-    removeHalfCheckout(site.places);
-    expect(existsSync(site.places.clone)).toBe(false);
-  });
+  if (!ended) rmSync(site.places.checkedOut);
+  const before = readdirSync(clone());
+  removeHalfCheckout(site.places);
+  expect(found(left)).toEqual(["objects/pack/tmp_pack_1"]);
+  removeHalfCheckout(site.places, true);
+  expect([found(left), found(stays), readdirSync(clone())]).toEqual([[], stays, ended ? before : [".git"]]);
+  expect(existsSync(clone(".git/index"))).toBe(ended);
+  rmSync(site.places.clone, { recursive: true });
+  removeHalfCheckout(site.places);
+  expect(existsSync(site.places.clone)).toBe(false);
 });
 
 describe("the size of a commit", () => {

@@ -26,7 +26,7 @@ export function onHostileHost(): void {
     makePlaces(site.places);
   });
   afterEach(() => {
-    for (const fault of ["status", "redirect", "trickles"] as const) delete host?.faults[fault];
+    for (const fault of ["status", "trickles"] as const) delete host?.faults[fault];
     if (host) Object.assign(host.lfs, { href: undefined, trickles: false });
   });
   afterAll(async () => {

@@ -6,10 +6,10 @@ import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join, relative } from "node:path";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { readText } from "../../../../service/builder/files.ts";
 import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
 import { discardClone } from "../../../../service/builder/source/repository.ts";
@@ -29,7 +29,7 @@ describe("the host's configuration", () => {
   };
 
   /** What of the host's configuration has had an effect. */
-  async function effects(by: Git): Promise<string[]> {
+  async function effects(by: Git): Promise<string> {
     discardClone(site.places);
     await checkedOut(by);
     const read = (path: string) => readFileSync(join(site.places.clone, path), "utf8");
@@ -46,7 +46,9 @@ describe("the host's configuration", () => {
       ...(ours === "of the site" ? [] : [ours]),
       ...(host.logins.length === 0 ? [] : ["netrc"]),
       ...(reflog.includes("looked-up.example.net") ? ["the host's name was looked up"] : []),
-    ].sort();
+    ]
+      .sort()
+      .join(", ");
   }
 
   /** As `git lfs install` writes one, with a proxy repository and a helper for passwords. */
@@ -75,91 +77,58 @@ describe("the host's configuration", () => {
     hostile.write("home/.netrc", "default login another password secret\n", 0o600);
   });
 
-  test.each<[string, (home: string) => Changes, string[]]>([
-    ["with all lines", () => ({}), []],
+  test.each<[string, (home: string) => Changes, string]>([
+    ["with all lines", () => ({}), ""],
     [
       "without those that keep the system's and the templates' out",
       () => ({
         ...{ GIT_CONFIG_NOSYSTEM: undefined, GIT_ATTR_NOSYSTEM: undefined },
         ...{ GIT_TEMPLATE_DIR: undefined, GIT_COMMITTER_EMAIL: undefined },
       }),
-      [
-        "filter-of-system",
-        "filter-of-template",
-        "helper-of-system",
-        "helper-of-template",
-        "insteadOf of system",
-        "line ends of system.txt",
-        "the host's name was looked up",
-      ],
+      "filter-of-system, filter-of-template, helper-of-system, helper-of-template, insteadOf of system, " +
+        "line ends of system.txt, the host's name was looked up",
     ],
-    ["without HOME", () => ({ HOME: undefined }), ["netrc"]],
+    ["without HOME", () => ({ HOME: undefined }), "netrc"],
     [
       "with the HOME of the account, which systemd sets",
       (home) => ({ HOME: home }),
-      [
-        "filter-of-user",
-        "filter-of-xdg",
-        "helper-of-user",
-        "helper-of-xdg",
-        "insteadOf of xdg",
-        "line ends of xdg.txt",
-        "netrc",
-      ],
+      "filter-of-user, filter-of-xdg, helper-of-user, helper-of-xdg, insteadOf of xdg, line ends of xdg.txt, netrc",
     ],
-  ])("it has an effect %s: %o", async (_, changes, expected) => {
+  ])("it has an effect %s: %s", async (_, changes, expected) => {
     expect(await effects(git(changes(hostile.home)))).toEqual(expected);
   });
 });
 
 test("git gets no variable of the builder's own environment, and would without the line", async () => {
   const trace = join(site.folder, "own-trace");
-  process.env.GIT_TRACE = trace;
-  try {
-    await gitOf(site.builder)(["version"], site.folder);
-    expect(existsSync(trace)).toBe(false);
-    await gitWith(site.builder, {}, 5, process.env as Record<string, string>)(["version"], site.folder);
-    expect(existsSync(trace)).toBe(true);
-  } finally {
-    delete process.env.GIT_TRACE;
-  }
+  vi.stubEnv("GIT_TRACE", trace);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await gitOf(site.builder)(["version"], site.folder);
+  expect(existsSync(trace)).toBe(false);
+  await gitWith(site.builder, {}, 5, process.env as Record<string, string>)(["version"], site.folder);
+  expect(existsSync(trace)).toBe(true);
 });
 
-/** A server without encryption, at each address of this host. Returns its port. */
-async function plainServer(answer: (response: ServerResponse, request: IncomingMessage) => void): Promise<number> {
-  const server = createServer((request, response) => answer(response, request));
-  onTestFinished(() => void server.close());
-  await once(server.listen(0), "listening");
-  return (server.address() as AddressInfo).port;
-}
-
-describe("a hostile remote", () => {
-  test("a redirect to http is not followed, and would be without the line", async () => {
-    let reached = false;
-    const port = await plainServer((response) => {
-      reached = true;
-      response.writeHead(404).end();
-    });
-    host.faults.redirect = `http://127.0.0.1:${port}`;
-    expect(await checkedOut(git())).toMatch(/Protocol "http" (not supported|disabled)/);
-    expect(reached).toBe(false);
-    await checkedOut(git({ GIT_ALLOW_PROTOCOL: undefined }));
-    expect(reached).toBe(true);
-  });
-
-  test("the host's authorities are trusted, or those that the builder names in their place; without the line both", async () => {
-    hostile.write("etc/ssl/certs/ca-certificates.crt", host.ca);
-    const { certificate } = await createAuthority("another");
-    hostile.write("etc/another.pem", certificate);
-    const { authorities: _, ...ofHost } = { ...site.builder, path: hostile.path };
-    const ofAnother = { ...ofHost, authorities: hostile.at("etc/another.pem") };
-    expect(await checkedOut(gitWith(ofHost))).toBeUndefined();
-    expect(await checkedOut(gitWith(ofAnother))).toMatch(/certificate .* is not trusted/);
-    expect(await checkedOut(gitWith(ofAnother, { GIT_SSL_CAPATH: undefined }))).toBeUndefined();
-  });
+test("the host's authorities are trusted, or those that the builder names in their place; without the line both", async () => {
+  hostile.write("etc/ssl/certs/ca-certificates.crt", host.ca);
+  const { certificate } = await createAuthority("another");
+  hostile.write("etc/another.pem", certificate);
+  const { authorities: _, ...ofHost } = { ...site.builder, path: hostile.path };
+  const ofAnother = { ...ofHost, authorities: hostile.at("etc/another.pem") };
+  expect(await checkedOut(gitWith(ofHost))).toBeUndefined();
+  expect(await checkedOut(gitWith(ofAnother))).toMatch(/certificate .* is not trusted/);
+  expect(await checkedOut(gitWith(ofAnother, { GIT_SSL_CAPATH: undefined }))).toBeUndefined();
 });
 
 describe("Git LFS", () => {
+  /** A server without encryption, at each address of this host. Returns its port. */
+  async function plainServer(answer: RequestListener): Promise<number> {
+    const server = createServer(answer);
+    onTestFinished(() => void server.close());
+    await once(server.listen(0), "listening");
+    return (server.address() as AddressInfo).port;
+  }
+
   const text = "a picture";
   const oid = createHash("sha256").update(text).digest("hex");
   const serves = (bytes: string) => {
@@ -173,7 +142,7 @@ describe("Git LFS", () => {
     [
       "names an address without encryption",
       async () => {
-        host.lfs.href = `http://127.0.0.1:${await plainServer((response) => response.end(text))}`;
+        host.lfs.href = `http://127.0.0.1:${await plainServer((_, response) => response.end(text))}`;
         return {};
       },
       /server gave HTTP response to HTTPS client/,
@@ -184,7 +153,7 @@ describe("Git LFS", () => {
       "has an address without encryption",
       async () => {
         host.lfs.href = new URL(`/objects/${oid}`, host.url("x")).href;
-        const port = await plainServer((response, request) => host.lfs.answer(request, response));
+        const port = await plainServer((...of) => void host.lfs.answer(...of));
         return { ".lfsconfig": `[lfs]\n\turl = http://127.0.0.1:${port}/info/lfs\n` };
       },
       /server gave HTTP response to HTTPS client/,

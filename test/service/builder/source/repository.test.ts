@@ -9,7 +9,7 @@ import { publicDomains } from "../../../../service/git-hosts/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { type Bench, contextOf, gitHost, runWithout } from "../harness.ts";
-import { attributes, pointer, says, siteFiles } from "../hugo-site.ts";
+import { attributes, pointer, siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
 onCopies(1);
@@ -76,17 +76,6 @@ test("the builder leaves tracked links out and names them; without their removal
   site.request("again");
   await runWithout(site, [["repository.ts", removal, ""]]);
   expect(site.page("passwd.txt")).toBe("/etc/passwd");
-});
-
-test("a repository with SHA-256 ids is published in place of one with SHA-1 ids, and the reverse", async () => {
-  const host = await gitHost();
-  host.repository("sha256", "sha256").push(siteFiles(2));
-  const settings = { ...site.builder.settings, repository: host.url("sha256") };
-  const { last } = await site.delivered({ ...site.builder, settings });
-  expect([last.result, last.warnings, last.commit!.length]).toEqual(["published", [], 64]);
-  expect(site.page()).toContain(says(2));
-  const back = { result: "published", commit: site.repository.head(), warnings: [] };
-  expect(await site.delivered()).toMatchObject({ last: back });
 });
 
 test("the files of Git LFS are fetched once, also those of a submodule, and one that its server lacks fails by its name", async () => {
