@@ -1,4 +1,4 @@
-/** When the disk's watch ends a build. bounds.slow.test.ts has a build that it ends. */
+/** When the disk's watch ends a build. bounds.slow.test.ts has git that it ends, build.test.ts a build. */
 import { spawnSync } from "node:child_process";
 import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, expect, test, vi } from "vitest";
 import { watchDisk } from "../../../../service/builder/build/disk-watch.ts";
 import { makePlaces } from "../../../../service/builder/places.ts";
+import { moduleWithout } from "../../module-without.ts";
 import { cannotMount, mountTmpfs, nest, timers, unmount } from "../harness.ts";
 import { onPlaces, places } from "../scene.ts";
 
@@ -18,13 +19,13 @@ beforeEach(() => {
 /** Three times this is what the site may take. */
 const releaseBytes = 100_000;
 const write = (bytes: number) => writeFileSync(join(places.work, "written"), Buffer.alloc(bytes));
-const watch = (most = releaseBytes, of = places) =>
-  watchDisk({ releaseBytes: most }, of, ({ message }) => ends.push(message));
+const watch = (most = releaseBytes, of = places, by = watchDisk) =>
+  by({ releaseBytes: most }, of, ({ message }) => ends.push(message));
 /** Longer than from one walk to the next. */
 const walked = () => sleep(350);
 const ended = () => vi.waitUntil(() => ends.length > 0, { timeout: 20_000 });
 
-test("a build is ended once where the site takes more than its shares, with its releases and all others", async () => {
+test("a build is ended once where the site takes more than its shares with all its releases, and never without the check", async () => {
   const release = "000002-aaaaaaaaaaaa";
   mkdirSync(places.release(release));
   writeFileSync(join(places.release(release), "index.html"), Buffer.alloc(100_000));
@@ -35,9 +36,14 @@ test("a build is ended once where the site takes more than its shares, with its 
   write(150_000);
   await walked();
   expect(ends).toEqual([]);
+  const check = ["found.bytes > most2) over", "false) over"] as const;
+  const module = "builder/build/disk-watch.ts";
+  const { watchDisk: open } = await moduleWithout<{ watchDisk: typeof watchDisk }>(module, places.site, [check]);
+  const unwatchOpen = watch(releaseBytes, places, open);
   write(210_000);
-  await ended();
   await walked();
+  unwatchOpen();
+  await ended();
   unwatch();
   expect(ends).toEqual([expect.stringMatching(/^the site wrote more than it may: .* more than 0\.3 MiB/)]);
 });
