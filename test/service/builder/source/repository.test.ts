@@ -8,9 +8,11 @@ import { checkOut, fetchHead } from "../../../../service/builder/source/reposito
 import { publicDomains } from "../../../../service/git-hosts/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
+import { moduleWithout } from "../../module-without.ts";
 import { type Bench, contextOf, gitHost, runWithout } from "../harness.ts";
 import { attributes, pointer, siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
+import { gitWith } from "./git-lines.ts";
 
 onCopies(1);
 
@@ -56,11 +58,28 @@ test("a commit that tracks content is rejected where the content is outside, but
   await expect(checkedOut(docs, { folder: "docs" })).rejects.toThrow(/tracks docs\/content\/one\.md.* docs\/content/);
 });
 
-test("a commit in which the site's folder is missing, a link or a file is rejected", async () => {
-  for (const files of [{}, { docs: { link: "/etc" } }, { docs: { link: "static" } }, { docs: "text" }])
-    await expect(checkedOut(files, { folder: "docs" })).rejects.toThrow(
-      /^the commit \w{12} has no folder docs\. Correct hooks\[\]\.site\.folder\.$/,
+test("a commit in which the site's folder is missing, a link or a file is rejected, also without two lines and not without three", async () => {
+  const reason = /^the commit \w{12} has no folder docs\. Correct hooks\[\]\.site\.folder\.$/;
+  for (const files of [{}, { docs: { link: "static" } }, { docs: "text" }, { docs: { link: "/etc" } }])
+    await expect(checkedOut(files, { folder: "docs" })).rejects.toThrow(reason);
+  const lines = [
+    ["for (const link of links) remove", "for (const link of []) remove"],
+    ["if (settings.folder !== void 0) needFolder", "if (false) needFolder"],
+  ] as const;
+  const links = { "core.symlinks": "true" };
+  const settings = { ...site.builder.settings, folder: "docs" };
+  const at = { settings, places: site.places, git: gitWith(site.builder, links) };
+  const open = async (count: number) => {
+    const changed = await moduleWithout<{ checkOut: typeof checkOut }>(
+      "builder/source/repository.ts",
+      site.folder,
+      lines.slice(0, count),
     );
+    return changed.checkOut(at, site.repository.head()!);
+  };
+  await expect(open(1)).rejects.toThrow(reason);
+  await open(2);
+  expect(has("docs/passwd")).toBe(true);
 });
 
 test("the builder leaves tracked links out and names them; without their removal a link's text is published", async () => {
