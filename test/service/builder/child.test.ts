@@ -12,12 +12,6 @@ const shell = (script: string, more: Partial<Parameters<typeof runChild>[2]> = {
 const ends = (pid: string) =>
   expect.poll(() => ifThere(() => readFileSync(`/proc/${Number(pid)}/cmdline`, "utf8")) ?? "").toBe("");
 
-test("a child's exit code and outputs are returned", async () => {
-  expect(await shell("echo out; echo err >&2; exit 3")).toEqual({
-    ...{ code: 3, stdout: "out\n", stderr: "err\n", cut: false, late: false },
-  });
-});
-
 test.each([
   ["ignores", "trap '' TERM; sleep 60; sleep 60", { code: undefined, signal: "SIGKILL" }],
   ["obeys", "trap 'echo ended; exit 5' TERM; while :; do sleep 0.1; done", { code: 5, stdout: "ended\n" }],

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { safeParse } from "valibot";
 import { expect, test } from "vitest";
 import { builderSettings } from "../../../infra/host/builder/builder.ts";
-import { builderShape, readBuilder, readUnitEnd } from "../../../service/builder/settings.ts";
+import { builderShape, readBuilder } from "../../../service/builder/settings.ts";
 import { rebuilt } from "../../fixtures.ts";
 import { folder, onFolder } from "../own-folder.ts";
 
@@ -38,10 +38,4 @@ test("the builder looks for git in the environment's folders or those of a bare 
   expect(read({ PATH: "/opt/bin", GIT_SSL_CAINFO: "" })).toEqual({ settings: good, path: "/opt/bin" });
   const bare = { settings: good, path: "/usr/local/bin:/usr/bin:/bin" };
   expect(read({ GIT_SSL_CAINFO: "/ca.pem" })).toEqual({ ...bare, authorities: "/ca.pem" });
-});
-
-test("the builder learns how systemd ended the one before", () => {
-  const env = { SERVICE_RESULT: "oom-kill", EXIT_CODE: "killed", EXIT_STATUS: "KILL" };
-  expect(readUnitEnd(env)).toEqual({ result: "oom-kill", code: "killed", status: "KILL" });
-  expect(readUnitEnd({})).toEqual({ result: "", code: "", status: "" });
 });

@@ -20,16 +20,6 @@ describe("the real Hugo", () => {
   });
   const pushed = async (files: Files) => (await site.pushed(files)).last;
 
-  test("the reason names a failing template with Hugo's message, and the next good push is published", async () => {
-    expect(await pushed({ "layouts/index.html": "{{ .Nonsense }}" })).toMatchObject({
-      result: "failed",
-      reason: expect.stringMatching(/^the template layouts\/index\.html failed: .*can't evaluate field Nonsense/),
-    });
-    expect(site.page()).toContain(says(1));
-    expect(await pushed(siteFiles(2))).toMatchObject({ result: "published" });
-    expect(site.status()).not.toHaveProperty("failing");
-  });
-
   test("the gate rejects a build without layouts, and would publish an empty site without it", async () => {
     // For these Hugo exits 0 and writes nothing.
     const layouts = ["index", "_default/single", "_default/list"].map((name) => [`layouts/${name}.html`, null]);

@@ -2,22 +2,13 @@
 import { linkSync, mkdirSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { freeOf, isLess, measure, needRoom, onDisk } from "../../../../service/builder/build/disk.ts";
+import { freeOf, measure, needRoom } from "../../../../service/builder/build/disk.ts";
 import { folder, onFolder } from "../../own-folder.ts";
 import { fill, nest } from "../harness.ts";
 
 onFolder();
 const at = (name: string) => join(folder, name);
 const taken = () => measure(folder).then(({ bytes }) => bytes);
-
-test("a file takes whole blocks, and an empty one a block", () => {
-  expect([0, 1, 4096, 4097].map(onDisk)).toEqual([4096, 4096, 4096, 8192]);
-});
-
-test("a disk has less than it needs where bytes or inodes are missing", () => {
-  const less = (bytes: number, inodes: number) => isLess({ bytes, inodes }, { bytes: 10, inodes: 10 });
-  expect([less(10, 10), less(9, 10), less(10, 9)]).toEqual([false, true, true]);
-});
 
 test("a file needs its size beside the reserve, and a path that is missing needs nothing", () => {
   const { free, reserve } = freeOf(folder)!;

@@ -1,12 +1,11 @@
 /** A rollback publishes a kept release, and holds the head that it went back from until a new commit. */
-import { once } from "node:events";
 import { chmodSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { currentRelease, releases } from "../../../../service/builder/release/releases.ts";
 import { pending } from "../../../../service/builder/run/markers.ts";
 import { rollBack } from "../../../../service/builder/run/run.ts";
-import { bundledBuilder, contextOf, copyOf, runWithout, start, type Without } from "../harness.ts";
+import { contextOf, runWithout } from "../harness.ts";
 import { says, siteFiles, writePage } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 
@@ -54,27 +53,6 @@ test("a writer's request builds the rollback's commit with the present content; 
   site.tick();
   await runWithout(site, [["decide.ts", hold, "const holding = false;"]]);
   expect(site.page()).toContain(says(2));
-});
-
-test("a rollback that ends in a power cut after its switch holds; a hold written after the switch would be lost", async () => {
-  const publish = "\n  switchTo(places, release);";
-  const cut: Without = ["run.ts", publish, `${publish}\n  process.kill(process.pid, "SIGKILL");`];
-  const late: Without = ["run.ts", "else if (head !== null) holdHead(places, head);", ""];
-  for (const [without, revision] of [
-    [[cut], 1],
-    [[cut, late], 2],
-  ] as const) {
-    const one = await copyOf(site);
-    one.rollback(first);
-    await once(start(one, await bundledBuilder(one.folder, ...without)), "close");
-    expect(one.page()).toContain(says(1));
-    // Root does not sync its request, so that a power cut may take it.
-    rmSync(join(one.places.rootRequests, `rollback-${first}`));
-    one.tick();
-    await one.work();
-    expect(one.page()).toContain(says(revision));
-    one.remove();
-  }
 });
 
 test("a rollback to the head ends the hold, and so does a commit that builds nothing", async () => {

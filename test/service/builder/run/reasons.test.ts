@@ -1,7 +1,7 @@
 /** What each fault is called in the status and on the commit: from literal outputs, without git, Hugo and a disk. */
 import { describe, expect, test } from "vitest";
 import type { Ended } from "../../../../service/builder/child.ts";
-import { failed, listed, mebibytes, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
+import { failed, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { lastLine, memoryFault, remoteFault, submoduleFault } from "../../../../service/builder/source/git-faults.ts";
 
@@ -39,15 +39,6 @@ describe("anything thrown", () => {
     expect(setbackOf("a text").message).toBe("unexpected: a text");
     expect(setbackOf(new Error(`\u001b${"x".repeat(300)}`)).message).toBe(`unexpected: ?${"x".repeat(299)}…`);
   });
-});
-
-test("names are listed up to a number, each cut, and the others counted; sizes are in MiB", () => {
-  expect(listed([])).toBe("");
-  expect(listed(["a", "b", "c", "d", "e"])).toBe("a, b, c, d, e");
-  expect(listed(["a", "b", "c", "d", "e", "f"])).toBe("a, b, c, d, e and 1 more");
-  expect(listed(["a", "b", "c"], 1)).toBe("a and 2 more");
-  expect(listed(["x".repeat(101)])).toBe(`${"x".repeat(100)}…`);
-  expect(mebibytes(1_572_864)).toBe("1.5");
 });
 
 describe("git's last line", () => {
