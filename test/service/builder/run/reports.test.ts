@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Report, waiting } from "../../../../service/builder/outbox.ts";
-import { draft, type ReleaseFile, seal, switchTo } from "../../../../service/builder/release/releases.ts";
+import { draft, seal, switchTo } from "../../../../service/builder/release/releases.ts";
 import { reportBegin, reportPurge, reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
+import { manifestOf, releaseId } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
 
@@ -37,10 +38,13 @@ describe("a result", () => {
   const [a, b, c] = ["a", "b", "c"].map((digit) => digit.repeat(40)) as [string, string, string];
   let settings: BuilderSettings;
   onPlaces();
+  const declare = (reports: Partial<BuilderSettings["reports"]> = {}) => {
+    settings = { hook: "site", reports: { folder, status: true, purge: false, notify, ...reports } } as BuilderSettings;
+  };
   beforeEach(() => {
     folder = join(places.site, "reports");
     mkdirSync(folder);
-    settings = { hook: "site", reports: { folder, status: true, purge: false, notify } } as BuilderSettings;
+    declare();
   });
 
   const begin = (commit: string) => reportBegin({ settings, places }, commit, new Run([]));
@@ -81,7 +85,6 @@ describe("a result", () => {
     for (const warnings of [["one"], ["one", "two"]]) end({ result: "published", commit: c, warnings });
     const words = ["Published, with 1 warning: one", "Published, with 2 warnings: one; two"];
     expect(all().map(({ reason }) => reason)).toEqual(words);
-    added();
   });
 
   test("is of the branch's head where its commit was rejected before its build, and of none without a git host", () => {
@@ -116,10 +119,7 @@ describe("a result", () => {
   });
 
   test("of each publish goes to the recipients that want it, once also where it is a turn", () => {
-    settings = {
-      ...settings,
-      reports: { folder, status: false, purge: false, notify: [...notify, { name: "all", published: true }] },
-    };
+    declare({ status: false, notify: [...notify, { name: "all", published: true }] });
     const [bad, good] = [{ result: "failed", commit: a } as const, { result: "published", commit: b } as const];
     end(bad, "failure");
     end(bad);
@@ -133,14 +133,13 @@ describe("a result", () => {
   });
 
   test("is written only where it is declared", () => {
-    settings = { ...settings, reports: { folder, status: false, purge: false, notify } };
+    declare({ status: false });
     end({ result: "failed", commit: a }, "failure");
-    settings = { ...settings, reports: { folder, status: true, purge: false, notify: [] } };
+    declare({ notify: [] });
     end({ result: "failed", commit: b }, "failure");
     expect(added()).toEqual(["notify.team failure aaaaaa", "status failure bbbbbb"]);
     rmSync(places.reported);
-    const { reports: _, ...others } = settings;
-    settings = others as BuilderSettings;
+    settings = { hook: "site" } as BuilderSettings;
     begin(c);
     end({ result: "published", commit: c }, "success");
     expect([added(), existsSync(places.reported)]).toEqual([[], false]);
@@ -160,24 +159,21 @@ describe("a purge", () => {
     mkdirSync(folder);
   });
   /** Publishes a release of these files, by their hashes; what is to be purged then. */
-  const published = (number: number, files: Readonly<Record<string, string>>) => {
-    const release = `00000${number}-a`;
-    const entries = Object.entries(files).map(([path, sha256]): [string, ReleaseFile] => [
-      path,
-      { size: 1, sha256, built: release },
-    ]);
-    mkdirSync(places.release(release), { recursive: true });
-    draft(places, { release, commit: "c".repeat(40), at: "", pages: 1, from: { folder: "" }, files: new Map(entries) });
+  const published = (number: number, hashes: Readonly<Record<string, string>>) => {
+    const [release, size] = [releaseId(number), 1];
+    const files = Object.entries(hashes).map(([path, sha256]) => [path, { size, sha256, built: release }] as const);
+    mkdirSync(places.release(release));
+    draft(places, manifestOf(release, new Map(files)));
     seal(places, release);
-    return switched(release);
+    return switched(number);
   };
-  const switched = (release: string) => {
-    switchTo(places, release);
+  const switched = (number: number) => {
+    switchTo(places, releaseId(number));
     return purged();
   };
-  const purged = (purge = true) => {
+  const purged = (purge = true, to = folder) => {
     const run = new Run([]);
-    reportPurge({ settings: { reports: { folder, status: false, notify: [], purge } }, places }, run);
+    reportPurge({ settings: { reports: { folder: to, status: false, notify: [], purge } }, places }, run);
     const found = all().map(({ paths }) => paths?.join(" ") ?? "all");
     for (const name of readdirSync(folder)) rmSync(join(folder, name));
     return [...found, ...run.last.warnings];
@@ -193,15 +189,10 @@ describe("a purge", () => {
       "index.html  posts/a/index.html posts/a/ posts/b/index.html posts/b/ myindex.html",
     ]);
     expect(published(3, second)).toEqual([]);
-    expect(switched("000001-a")).toEqual([expect.stringMatching(/^index.html /)]);
+    expect(switched(1)).toEqual([expect.stringMatching(/^index.html /)]);
     // A builder that was killed, or had no room, between publish and report.
-    const outbox = folder;
-    folder = join(places.site, "missing");
-    switchTo(places, "000002-a");
-    const run = new Run([]);
-    reportPurge({ settings: { reports: { folder, status: false, notify: [], purge: true } }, places }, run);
-    expect(run.last.warnings).toEqual([expect.stringContaining("ENOENT")]);
-    folder = outbox;
+    switchTo(places, releaseId(2));
+    expect(purged(true, "/missing")).toEqual([expect.stringContaining("ENOENT")]);
     expect(purged()).toEqual([expect.stringMatching(/^index.html /)]);
   });
 
@@ -220,7 +211,6 @@ describe("a purge", () => {
   test("is nothing where no release is published, or site.purge is not set", () => {
     expect(purged()).toEqual([]);
     published(1, { "index.html": "1" });
-    switchTo(places, "000001-a");
     rmSync(places.purged);
     expect([purged(false), existsSync(places.purged)]).toEqual([[], false]);
   });
@@ -236,25 +226,16 @@ describe("a run", () => {
   });
 
   test("reports the commit that it builds, turns, and what is published; a rollback is no build, whether it succeeds or not", async () => {
-    const push = async (files: Files) => {
-      expect((await site.pushed(files)).last.warnings).toEqual([]);
-      return site.repository.head()!.slice(0, 6);
+    const short = () => site.repository.head()!.slice(0, 6);
+    const first = short();
+    /** What the push of these files reports in its state; the release of this commit is purged. */
+    const reported = async (files: Files, state: string, purged = short) => {
+      await site.pushed(files);
+      const own = ["status pending", `status ${state}`, `notify.team ${state}`].map((of) => `${of} ${short()}`);
+      expect(added()).toEqual([...own, `purge success ${purged()}`]);
     };
-    const first = site.repository.head()!.slice(0, 6);
-    const bad = await push({ "layouts/index.html": "{{ nothing }}" });
-    expect(added()).toEqual([
-      `status pending ${bad}`,
-      `status failure ${bad}`,
-      `notify.team failure ${bad}`,
-      `purge success ${first}`,
-    ]);
-    const good = await push(siteFiles(2));
-    expect(added()).toEqual([
-      `status pending ${good}`,
-      `status success ${good}`,
-      `notify.team success ${good}`,
-      `purge success ${good}`,
-    ]);
+    await reported({ "layouts/index.html": "{{ nothing }}" }, "failure", () => first);
+    await reported(siteFiles(2), "success");
     for (const release of [site.status().releases[1]!.id, "none"]) {
       site.rollback(release);
       await site.work();
