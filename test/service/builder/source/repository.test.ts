@@ -1,16 +1,19 @@
 /** What the builder fetches, and what of it is used. */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as v from "valibot";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { take } from "../../../../service/builder/run/markers.ts";
+import { runOnce } from "../../../../service/builder/run/run.ts";
 import { builderShape } from "../../../../service/builder/settings.ts";
 import { checkOut, fetchHead } from "../../../../service/builder/source/repository.ts";
 import { publicDomains } from "../../../../service/git-hosts/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { moduleWithout } from "../../module-without.ts";
-import { type Bench, contextOf, gitHost, runWithout } from "../harness.ts";
-import { attributes, pointer, siteFiles } from "../hugo-site.ts";
+import { type Bench, contextOf, gitHost, runWithout, type Without, withCommand } from "../harness.ts";
+import { attributes, pointer, says, siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
 import { gitWith } from "./git-lines.ts";
 
@@ -26,11 +29,9 @@ async function checkedOut(files: Files, changes: Settings = {}): Promise<readonl
 const has = (path: string) => existsSync(join(site.places.clone, path));
 
 test("a change of README.md builds nothing, and the next push is compared with the published commit", async () => {
-  const first = site.status();
-  const readme = site.push({ "README.md": "better" });
-  const reason = `${readme.slice(0, 12)} changes only README.md: nothing that the site is built from`;
-  const nothing = { head: readme, deployed: { commit: first.head }, last: { result: "nothing", reason } };
-  expect(await site.work()).toMatchObject(nothing);
+  const { head: commit } = site.status();
+  const head = site.push({ "README.md": "better" });
+  expect(await site.work()).toMatchObject({ head, deployed: { commit }, last: { result: "nothing" } });
   site.repository.push({ "static/robots.txt": "" });
   const { last } = await site.pushed({ LICENSE: "" });
   expect(last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
@@ -95,6 +96,41 @@ test("the builder leaves tracked links out and names them; without their removal
   site.request("again");
   await runWithout(site, [["repository.ts", removal, ""]]);
   expect(site.page("passwd.txt")).toBe("/etc/passwd");
+});
+
+test("the builder makes a broken clone anew", async () => {
+  const packs = join(site.places.clone, ".git/objects");
+  const objects = (readdirSync(packs, { recursive: true }) as string[]).map((path) => join(packs, path));
+  for (const object of objects.filter((path) => statSync(path).isFile())) {
+    rmSync(object);
+    writeFileSync(object, "");
+  }
+  const { last } = await site.pushed(siteFiles(2));
+  expect(last).toMatchObject({ result: "published", warnings: [expect.stringContaining("made anew")] });
+  expect(site.page()).toContain(says(2));
+});
+
+test("a fault that is not the clone's leaves the clone, and git's words are the reason", async () => {
+  site.deliver();
+  const at = withCommand(site, "fetch", { stderr: "fatal: a riddle" });
+  const { last } = await runOnce(at, take(site.places).markers);
+  expect(last).toMatchObject({ result: "failed", reason: "git cannot fetch: fatal: a riddle", warnings: [] });
+  expect(existsSync(site.places.clone)).toBe(true);
+});
+
+test("a repository's names that are not UTF-8 stop a build and no later one, and would stop the builder for good", async () => {
+  const entry = (path: string) => `M 100644 inline "${path}"\ndata 1\nx\n`;
+  const input = `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${site.repository.head()}\n`;
+  execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet", "--force"], {
+    input: `${input}${entry("\\377")}${entry("static/\\377.txt")}\n`,
+  });
+  const reason = expect.stringContaining("Hugo wrote a name that is not UTF-8");
+  expect((await site.delivered()).last).toMatchObject({ result: "rejected", reason });
+  expect(readdirSync(site.places.clone)).toEqual([".git"]);
+  // As text, such a name is another one.
+  const names: Without = ["files.ts", 'eachEntry(folder, "buffer" as BufferEncoding)', "eachEntry(`${folder}`)"];
+  await runWithout(site, [names]);
+  await expect(runWithout(site, [names])).rejects.toThrow(/pushgate-builder: .*ENOTEMPTY/);
 });
 
 test("the files of Git LFS are fetched once, also those of a submodule, and one that its server lacks fails by its name", async () => {
@@ -176,18 +212,10 @@ describe("submodules", () => {
       const { host: name } = new URL(host.url(theme.name));
       const files = using(`${begin}${name}${end}${theme.name}.git`);
       await expect(checkedOut(files, key)).rejects.toThrow(/^a submodule: \S+ is (neither|read over SSH)/);
-      onTestFinished(() => {
-        Reflect.deleteProperty(publicDomains, "test");
-        delete host.faults.status;
-      });
+      onTestFinished(() => void Reflect.deleteProperty(publicDomains, "test"));
       Object.assign(publicDomains, { test: name });
       await checkedOut(files, key);
       expect(has("themes/t/static/theme.css")).toBe(true);
-      const at = contextOf(site);
-      site.repository.push(using(`${begin}${name}${end}x.git`, "x"));
-      const head = await fetchHead(at);
-      host.faults.status = 401;
-      await expect(checkOut(at, head)).rejects.toThrow(/^a submodule: \S+x\.git is private, or its name is wrong\. /);
     },
   );
 
