@@ -1,6 +1,6 @@
 /**
  * Each sync of receiver, builder and apply.sh: what a power cut takes without it, or why no cut of ext4 shows that. The
- * order of all is asserted in service/receiver/spool.test.ts, service/builder/order.slow.test.ts and
+ * order of all is asserted in service/receiver/spool.test.ts, service/builder/run/order.slow.test.ts and
  * infra/apply/order.test.ts; `soak -- --rebuild` removes them one at a time (hosts/cuts).
  *
  * Not synced is what may come back: names of pruned manifests, of a checkout that was complete and of pushes that are

@@ -1,7 +1,7 @@
 /** The folders and files of a site. Their names last: an upgraded builder and the host's layers find what is there. */
-import { chmodSync, existsSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, statSync } from "node:fs";
 import { expect, test } from "vitest";
-import { heldHead, makePlaces, placesOf, unholdHead } from "../../../service/builder/places.ts";
+import { makePlaces, placesOf } from "../../../service/builder/places.ts";
 import { onPlaces, places } from "./scene.ts";
 
 onPlaces();
@@ -25,18 +25,4 @@ test("the folder of the clone is closed to other accounts, and within it Hugo's 
   chmodSync(places.cache, 0o755);
   makePlaces(places);
   expect(mode(places.cache)).toBe("777");
-});
-
-test.each([
-  ["a commit", `${"a".repeat(40)}\n`, "a".repeat(40)],
-  ["a commit of SHA-256", "b".repeat(64), "b".repeat(64)],
-  ["half a commit", "abc\n", null],
-  ["a text that ends in a commit", `ref: ${"a".repeat(40)}\n`, null],
-  ["a text that begins with one", `${"a".repeat(64)}0\n`, null],
-])("the held head is read from %s, and leaves no file when it is held no longer", (_, text, head) => {
-  unholdHead(places);
-  writeFileSync(places.held, text);
-  expect(heldHead(places)).toBe(head);
-  unholdHead(places);
-  expect(existsSync(places.held)).toBe(false);
 });

@@ -12,7 +12,7 @@ onFolder();
 
 const [hook] = rebuilt.hooks;
 const good = builderSettings({ ...hook!, site: hook!.site! });
-const { limits, fetcher } = good;
+const { fetcher } = good;
 const registries = { ...fetcher.registries, go: "http://x.example" };
 
 test.each<[key: string, string | undefined, object]>([
@@ -21,11 +21,7 @@ test.each<[key: string, string | undefined, object]>([
   ["repository", "repository", { repository: "-https://git.example.org/x" }],
   ["branch", "branch", { branch: "-x" }],
   ["branch", "branch", { branch: "a:b" }],
-  ["folders", "folders.0", { folders: [""] }],
-  ["site", "site", { site: "relative" }],
-  ["generator", "generator.socket", { generator: { result: "/result" } }],
   ["fetcher", "fetcher.registries.go", { fetcher: { ...fetcher, registries } }],
-  ["limits", "limits.seconds", { limits: { ...limits, seconds: 0 } }],
 ])("a fault in %s is found at %s: %o", (_, key, change) => {
   const { issues } = safeParse(builderShape, { ...good, ...change });
   expect(issues?.map(({ path }) => path?.map((item) => item.key).join("."))).toEqual(key && [key]);

@@ -20,13 +20,11 @@ test("a file needs its size beside the reserve, and a path that is missing needs
 
 test("the reserve of a file system is a twentieth of it, at most 1 GiB and 65,536 inodes", () => {
   for (const path of ["/", "/dev", "/proc", folder]) {
-    const { blocks, bsize, bavail, files, ffree } = statfsSync(path);
+    const { blocks, bsize, files } = statfsSync(path);
     const { free, reserve } = freeOf(path)!;
     expect(reserve.bytes).toBe(Math.min((blocks * bsize) / 20, 1 << 30));
     expect(reserve.inodes).toBe(Math.min(files / 20, 65_536));
-    expect(Math.abs(free.bytes - bavail * bsize)).toBeLessThan(1 << 30);
     if (files === 0) expect(free.inodes).toBe(Number.POSITIVE_INFINITY);
-    else expect(Math.abs(free.inodes - ffree)).toBeLessThan(10_000);
   }
 });
 

@@ -1,7 +1,7 @@
 /** What each fault is called in the status and on the commit: from literal outputs, without git, Hugo and a disk. */
 import { describe, expect, test } from "vitest";
 import type { Ended } from "../../../../service/builder/child.ts";
-import { failed, rejected, setbackOf } from "../../../../service/builder/run/setback.ts";
+import { setbackOf } from "../../../../service/builder/run/setback.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import { lastLine, memoryFault, remoteFault, submoduleFault } from "../../../../service/builder/source/git-faults.ts";
 
@@ -15,11 +15,6 @@ const ended = (stderr: string, more: Partial<Ended> = {}): Ended => ({
 });
 
 describe("anything thrown", () => {
-  test("that is a setback stays it", () => {
-    for (const one of [failed("a"), rejected("b")]) expect(setbackOf(one)).toBe(one);
-    expect([failed("a").result, rejected("b").result]).toEqual(["failed", "rejected"]);
-  });
-
   test.each([
     ["EDQUOT", undefined, "the disk quota is used up. "],
     ["EMFILE", undefined, "too many files are open. "],

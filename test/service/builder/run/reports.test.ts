@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Report, waiting } from "../../../../service/builder/outbox.ts";
 import { draft, seal, switchTo } from "../../../../service/builder/release/releases.ts";
-import { reportBegin, reportPurge, reportResult, turnOf } from "../../../../service/builder/run/reports.ts";
+import { reportBegin, reportPurge, reportResult } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -13,16 +13,6 @@ import type { Files } from "../../../fakes/git-repository.ts";
 import { manifestOf, releaseId } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
-
-const since = { since: "2026-01-01T00:00:00.000Z", attempts: 1, next: "2026-01-01T00:00:05.000Z" };
-test.each([
-  ["the first failure", undefined, since, "failure"],
-  ["a further failure", since, { ...since, attempts: 2 }, undefined],
-  ["the first success", since, undefined, "success"],
-  ["a further success", undefined, undefined, undefined],
-])("%s is a turn where runs begin to fail or succeed: %o, %o, %s", (_, before, after, turn) => {
-  expect(turnOf(before, after)).toBe(turn);
-});
 
 const notify = [{ name: "team", published: false }];
 let folder: string;
@@ -235,6 +225,8 @@ describe("a run", () => {
       expect(added()).toEqual([...own, `purge success ${purged()}`]);
     };
     await reported({ "layouts/index.html": "{{ nothing }}" }, "failure", () => first);
+    await site.work();
+    expect(added()).toEqual([]);
     await reported(siteFiles(2), "success");
     for (const release of [site.status().releases[1]!.id, "none"]) {
       site.rollback(release);
