@@ -1,30 +1,37 @@
 /** A fake of the fetcher's unit: a connection to its socket has this process fetch, without account, sandbox and limits. */
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { beginOfBuild } from "../../../../service/builder/build/content.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import { Setback } from "../../../../service/builder/run/setback.ts";
 import { type BuilderSettings, exits } from "../../../../service/builder/settings.ts";
 import { bringAll } from "../../../../service/fetcher/bring.ts";
 
-export async function startFakeFetcher(settings: BuilderSettings): Promise<Server> {
-  const { wanted, fetched } = placesOf(settings);
-  const { socket, result } = settings.fetcher;
+type At = Pick<BuilderSettings["generator"], "socket" | "result">;
+
+/** As from a unit, a first line and the output go back over the connection; its end, which `work` returns, into a file. */
+export async function startFakeUnit(at: At, work: (connection: Socket) => Promise<string>): Promise<Server> {
   const server = createServer(async (connection) => {
     const id = randomBytes(16).toString("hex");
     connection.on("error", () => {}).write(`${beginOfBuild}${id}\n`);
-    let code = 0;
-    try {
-      await bringAll(wanted, fetched, settings);
-    } catch (error) {
-      connection.write(`${(error as Error).message}\n`);
-      code = error instanceof Setback ? exits[error.result] : 1;
-    }
-    writeFileSync(result, `${id} ${code === 0 ? "success" : "exit-code"} exited ${code}\n`);
+    writeFileSync(at.result, `${id} ${await work(connection)}\n`);
     connection.end();
   });
-  rmSync(socket, { force: true });
-  await new Promise<void>((resolve) => server.listen(socket, resolve));
+  rmSync(at.socket, { force: true });
+  await once(server.listen(at.socket), "listening");
   return server;
 }
+
+export const startFakeFetcher = (settings: BuilderSettings): Promise<Server> =>
+  startFakeUnit(settings.fetcher, async (connection) => {
+    const { wanted, fetched } = placesOf(settings);
+    try {
+      await bringAll(wanted, fetched, settings);
+      return "success exited 0";
+    } catch (error) {
+      connection.write(`${(error as Error).message}\n`);
+      return `exit-code exited ${error instanceof Setback ? exits[error.result] : 1}`;
+    }
+  });
