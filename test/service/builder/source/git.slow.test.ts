@@ -1,15 +1,11 @@
-/**
- * What git takes of memory, disk and time, and what it collects after days. Each line of git.ts has an attack here, in
- * git.test.ts or in those of ssh.
- */
+/** What git takes of memory, disk and time, and what it collects after days: as git.test.ts, by the lines of git.ts. */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { discardClone, fetchHead } from "../../../../service/builder/source/repository.ts";
 import { attributes, siteFiles } from "../hugo-site.ts";
-import { type Changes, gitWith } from "./git-lines.ts";
-import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
+import { type Changes, checkedOut, git, gitWith, host, hostile, onHostileHost, site } from "./git-scene.ts";
 
 onHostileHost();
 
@@ -104,15 +100,14 @@ describe("a clone", () => {
   }
   const packs = () => readdirSync(join(site.places.clone, ".git/objects/pack")).length;
 
-  test("git collects no garbage during a fetch, and would without the line", async () => {
+  test("git collects no garbage during a fetch, and before gc returns; it would in both, in the background, and leave a log that stops it", async () => {
     await litter();
     await checkedOut(git());
     expect(packs()).toBe(0);
     await checkedOut(git({ "maintenance.auto": undefined }));
     expect(packs()).toBeGreaterThan(0);
-  });
 
-  test("git collects garbage before it returns, and would do so in the background and leave a log that stops it", async () => {
+    discardClone(site.places);
     await litter();
     const log = join(site.places.clone, ".git/gc.log");
     await git()(["gc", "--auto", "--quiet"]);
@@ -170,15 +165,11 @@ describe("git's memory and the disk", () => {
       rmSync(trace, { force: true });
       const traced = gitWith({ ...site.builder, path: hostile.path }, changes, 30, { GIT_TRACE2_EVENT: trace });
       await fetchHead({ settings: site.builder.settings, places: site.places, git: traced });
-      const events = readFileSync(trace, "utf8")
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line));
       // git 2.39 writes a datum, git 2.47 a counter.
-      const count = (name: string) =>
-        events
-          .filter((event) => event.key === `fsync/${name}` || (event.event === "counter" && event.name === name))
-          .reduce((sum, { value, count }) => sum + Number(value ?? count), 0);
+      const count = (name: string) => {
+        const counts = new RegExp(`"(?:key":"fsync/|name":")${name}","(?:value|count)":"?(\\d+)`, "g");
+        return [...readFileSync(trace, "utf8").matchAll(counts)].reduce((sum, [, found]) => sum + Number(found), 0);
+      };
       return { written: count("writeout-only"), flushed: count("hardware-flush") };
     };
     const { written, flushed } = await flushes({});

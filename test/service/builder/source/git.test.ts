@@ -16,8 +16,7 @@ import { discardClone } from "../../../../service/builder/source/repository.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { attributes } from "../hugo-site.ts";
-import { type Changes, gitWith, linesOf } from "./git-lines.ts";
-import { checkedOut, git, host, hostile, onHostileHost, site } from "./git-scene.ts";
+import { type Changes, checkedOut, git, gitWith, host, hostile, linesOf, onHostileHost, site } from "./git-scene.ts";
 
 onHostileHost();
 

@@ -15,7 +15,7 @@ import { moduleWithout } from "../../module-without.ts";
 import { type Bench, contextOf, gitHost, runWithout, type Without, withCommand } from "../harness.ts";
 import { attributes, pointer, says, siteFiles } from "../hugo-site.ts";
 import { onCopies, site } from "../scene.ts";
-import { gitWith } from "./git-lines.ts";
+import { gitWith } from "./git-scene.ts";
 
 onCopies(1);
 

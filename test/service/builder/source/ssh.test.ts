@@ -10,7 +10,7 @@ import { Repository } from "../../../fakes/git-repository.ts";
 import { freePort, onLoopback } from "../../receiver-process.ts";
 import { cannotBuild } from "../harness.ts";
 import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
-import { type Changes, changed, gitWith } from "./git-lines.ts";
+import { type Changes, changed, gitWith } from "./git-scene.ts";
 
 const sshd = "/usr/sbin/sshd";
 const noServer = existsSync(sshd) ? undefined : "sshd not installed: apt-get install openssh-server";
