@@ -138,15 +138,18 @@ test.each<[string, string, string]>([
 });
 
 test.each([
-  ["greeting and totals", "Start building …\nhugo v0.1\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so", "said so"],
-  ["the first line", `pushgate-generator build=${"0".repeat(32)}\nsaid so`, "said so"],
-  ["the number of errors", "ERROR a\nError: error building site: logged 12 error(s)", "a"],
-  ["the security configuration", "Error: denied: x; the current security configuration is:\n[security]", "denied: x"],
-])("Hugo's words are without %s", (_, output, said) => {
-  expect(reason("exit-code exited 1", output)).toBe(`Hugo failed: ${said}`);
-});
-
-test.each([
+  [
+    "without greeting and totals",
+    "Start building …\nhugo v0.1\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so",
+    "said so",
+  ],
+  ["without the first line", `pushgate-generator build=${"0".repeat(32)}\nsaid so`, "said so"],
+  ["without the number of errors", "ERROR a\nError: error building site: logged 12 error(s)", "a"],
+  [
+    "without the security configuration",
+    "Error: denied: x; the current security configuration is:\n[security]",
+    "denied: x",
+  ],
   ["three errors, each once", "x\nERROR a\nERROR a\nERROR b\npanic: c\nfatal d\nafter", "a | b | panic: c"],
   ["an error that quotes another", "ERROR a: ERROR b", "a: ERROR b"],
   ["an error that counts others in its middle", "ERROR logged 3 error(s) itself", "logged 3 error(s) itself"],
