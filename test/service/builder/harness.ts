@@ -198,11 +198,8 @@ export async function copyOf({ folder, repository, builder }: Bench): Promise<Be
   const host = await gitHost();
   const name = nextName();
   const copy = mkdtempSync(join(tmpdir(), "pushgate-builder-"));
-  for (const [from, to] of [
-    [`${folder}/.`, copy],
-    [repository.folder, join(host.folder, `${name}.git`)],
-  ] as const)
-    execFileSync("cp", ["-a", from, to]);
+  execFileSync("cp", ["-a", `${folder}/.`, copy]);
+  execFileSync("cp", ["-a", repository.folder, join(host.folder, `${name}.git`)]);
   // They name the content folder, and another one would be built anew.
   const manifests = join(copy, "site/work/manifests");
   for (const name of readdirSync(manifests)) {

@@ -21,39 +21,36 @@ const repository = () => join(site.places.history, ".git");
 const holds = (id: string) => spawnSync("git", ["--git-dir", repository(), "cat-file", "-e", id]).status === 0;
 const packs = () => readdirSync(join(repository(), "objects/pack")).filter((name) => name.endsWith(".pack")).length;
 
-test.each(["sha1", "sha256"] as const)(
-  "pages have their last commit, by ids of %s, as long as the site wants it",
-  async (format) => {
-    const host = await gitHost();
-    const pushes = host.repository(`history-${format}`, format);
-    const at = { ...site.builder, settings: { ...site.builder.settings, repository: host.url(`history-${format}`) } };
-    const first = pushes.push({ ...withInfo, CODEOWNERS: "* @owner\n", "content/ä.md": post("a") });
-    const mailmap = "Mapped <writer@example.net>\n";
-    const second = pushes.push({ ".mailmap": mailmap, "content/b.md": post("b") });
-    expect((await work(at)).result).toBe("published");
-    // The unit's git quotes no name, and Hugo unquotes none.
-    expect(site.page()).toContain(`${first} Mapped [@owner];`);
-    expect(site.page()).toContain(`${second} Mapped [@owner];`);
-    const third = pushes.push({ "content/b.md": post("c") });
-    await work(at);
-    expect(site.page()).toContain(`${third} Mapped`);
-    expect([holds(first), packs()]).toEqual([true, 2]);
-    site.request("again");
-    await site.work(at);
-    expect(packs()).toBe(2);
-    const objects = join(repository(), "objects/pack");
-    for (let i = 0; i < 100; i += 1) writeFileSync(join(objects, `${i}`), "");
-    pushes.push({ "content/b.md": post("d") });
-    await work(at);
-    expect([holds(first), packs()]).toEqual([true, 1]);
-    for (const name of readdirSync(objects)) if (name.endsWith(".pack")) truncateSync(join(objects, name));
-    pushes.push({ "content/b.md": post("e") });
-    expect([(await work(at)).result, (await work(at)).result]).toEqual(["failed", "published"]);
-    pushes.push({ "hugo.toml": toml! });
-    expect((await work(at)).result).toBe("published");
-    expect(readdirSync(repository())).toEqual([]);
-  },
-);
+test.each(["sha1", "sha256"] as const)("pages have their last commit, by ids of %s", async (format) => {
+  const host = await gitHost();
+  const pushes = host.repository(`history-${format}`, format);
+  const at = { ...site.builder, settings: { ...site.builder.settings, repository: host.url(`history-${format}`) } };
+  const first = pushes.push({ ...withInfo, CODEOWNERS: "* @owner\n", "content/ä.md": post("a") });
+  const mailmap = "Mapped <writer@example.net>\n";
+  const second = pushes.push({ ".mailmap": mailmap, "content/b.md": post("b") });
+  expect((await work(at)).result).toBe("published");
+  // The unit's git quotes no name, and Hugo unquotes none.
+  expect(site.page()).toContain(`${first} Mapped [@owner];`);
+  expect(site.page()).toContain(`${second} Mapped [@owner];`);
+  const third = pushes.push({ "content/b.md": post("c") });
+  await work(at);
+  expect(site.page()).toContain(`${third} Mapped`);
+  expect([holds(first), packs()]).toEqual([true, 2]);
+  site.request("again");
+  await site.work(at);
+  expect(packs()).toBe(2);
+  const objects = join(repository(), "objects/pack");
+  for (let i = 0; i < 100; i += 1) writeFileSync(join(objects, `${i}`), "");
+  pushes.push({ "content/b.md": post("d") });
+  await work(at);
+  expect([holds(first), packs()]).toEqual([true, 1]);
+  for (const name of readdirSync(objects)) if (name.endsWith(".pack")) truncateSync(join(objects, name));
+  pushes.push({ "content/b.md": post("e") });
+  expect([(await work(at)).result, (await work(at)).result]).toEqual(["failed", "published"]);
+  pushes.push({ "hugo.toml": toml! });
+  expect((await work(at)).result).toBe("published");
+  expect(readdirSync(repository())).toEqual([]);
+});
 
 test("a build gets no content of a former commit and nothing that a forced push removed, and would without two parts", async () => {
   const secret = site.repository.push({ ...withInfo, "static/key.txt": "secret", "content/b.md": post("b") });

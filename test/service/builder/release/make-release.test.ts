@@ -3,7 +3,6 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
   appendFileSync,
-  chmodSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -16,7 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { lookAt } from "../../../../service/builder/build/gate.ts";
 import { walk } from "../../../../service/builder/files.ts";
 import { copy } from "../../../../service/builder/release/link-or-copy.ts";
@@ -33,16 +32,15 @@ import {
 } from "../../../../service/builder/release/releases.ts";
 import { onPlaces, places } from "../scene.ts";
 
-let warnings: string[];
 onPlaces();
-beforeEach(() => {
-  warnings = [];
-});
-
-const from = { folder: "" };
+/** Of the last release. */
+let warnings: string[];
 let commits = 0;
-const make = (commit: string, { found } = lookAt(places.out), of = places) =>
-  makeRelease({ assets: ["css", "png"] }, of, { commit, from, warnings }, found);
+function make({ found } = lookAt(places.out), of = places) {
+  warnings = [];
+  const commit = (++commits).toString(16).padStart(40, "0");
+  return makeRelease({ assets: ["css", "png"] }, of, { commit, from: { folder: "" }, warnings }, found);
+}
 
 /** Publishes these files and no others. Returns the release's id. */
 async function release(files: Readonly<Record<string, string | Buffer>>): Promise<string> {
@@ -51,22 +49,18 @@ async function release(files: Readonly<Record<string, string | Buffer>>): Promis
     mkdirSync(dirname(join(places.out, path)), { recursive: true });
     writeFileSync(join(places.out, path), text);
   }
-  commits += 1;
-  const manifest = await make(commits.toString(16).padStart(40, "0"));
-  const stay = staying(places, manifest.release);
-  switchTo(places, manifest.release);
+  const { release } = await make();
+  const stay = staying(places, release);
+  switchTo(places, release);
   prune(places, stay);
-  return manifest.release;
+  return release;
 }
 
 const at = (id: string, path: string) => join(places.release(id), path);
 const served = () => walk(realpathSync(places.current)).files;
 const text = (path: string) => readFileSync(join(places.current, path), "utf8");
-/** What only a person with the rights of root does to a release. */
-const change = (id: string, path: string, words: string) => {
-  chmodSync(at(id, path), 0o644);
-  writeFileSync(at(id, path), words);
-};
+/** As a person with the rights of root may do. */
+const open = (id: string) => spawnSync("chmod", ["-R", "u+w", places.release(id)]);
 
 describe("files", () => {
   test("an unchanged file is one file on the disk, and one that differs in its last byte is a copy", async () => {
@@ -132,8 +126,8 @@ describe("assets that are carried along", () => {
 
   test("an asset that was changed or removed on the disk is not carried along, and others are", async () => {
     const one = await release({ "a.css": "a", "gone.css": "g", "b.css": "b" });
-    change(one, "a.css", "evil");
-    spawnSync("chmod", ["u+w", places.release(one)]);
+    open(one);
+    writeFileSync(at(one, "a.css"), "evil");
     rmSync(at(one, "gone.css"));
     await release({});
     expect(served()).toEqual(["b.css", "index.html"]);
@@ -169,7 +163,7 @@ test.each<[string, (id: string) => unknown, string]>([
 ])("the builder notices %s in a release on the disk, and does not link to it", async (_name, tamper, seen) => {
   const files = { "a/b.html": "b", "c.css": "ccc" };
   const id = await release(files);
-  spawnSync("chmod", ["-R", "u+w", places.release(id)]);
+  open(id);
   tamper(id);
   expect(differences(places, id)).toEqual([seen === "release" ? id : seen]);
   await release(files);
@@ -183,8 +177,8 @@ test("a release of which a file is missing, or that the disk does not take, is a
   writeFileSync(join(places.out, "missing.html"), "");
   const looked = lookAt(places.out);
   rmSync(join(places.out, "missing.html"));
-  await expect(make("f".repeat(40), looked)).rejects.toThrow("ENOENT");
-  const elsewhere = make("f".repeat(40), lookAt(places.out), { ...places, site: join(places.site, "missing") });
+  await expect(make(looked)).rejects.toThrow("ENOENT");
+  const elsewhere = make(lookAt(places.out), { ...places, site: join(places.site, "missing") });
   await expect(elsewhere).rejects.toThrow(
     /^the disk did not take what was written: sync: .*: No such file or directory$/,
   );

@@ -47,13 +47,10 @@ describe("the clone", () => {
     ["read-tree", (at) => checkOut(at, "HEAD"), "the clone: git cannot check the commit out: fatal: a riddle"],
     ["ls-files", (at) => checkOut(at, head()), "the clone: git cannot list the files: fatal: a riddle"],
     ["init", fetchHead, "git cannot make a clone: fatal: a riddle"],
-  ])(
-    "is at fault where git %s fails for no reason that is known, unless git cannot make it",
-    async (name, work, fault) => {
-      if (name === "init") rmSync(site.places.clone, { recursive: true });
-      expect(await faultOf(work(withCommand(site, name, { stderr: "fatal: a riddle" })))).toBe(fault);
-    },
-  );
+  ])("is at fault where git %s fails for no known reason, unless git cannot make it", async (name, work, fault) => {
+    if (name === "init") rmSync(site.places.clone, { recursive: true });
+    expect(await faultOf(work(withCommand(site, name, { stderr: "fatal: a riddle" })))).toBe(fault);
+  });
 
   test("is not at fault where the disk did not take a commit", async () => {
     const full = withCommand(site, "read-tree", { stderr: "error: unable to write file x" });

@@ -14,12 +14,10 @@ test.each([
   expect(changed).toMatchObject({ commit: head, reason: `changed: ${path}` });
 });
 
-test.each([".editorconfig", "LICENSE", "src/deploy.sh", ".github/workflows/a.yml", "hugo.toml.bak"])(
-  "a change of %s starts no build",
-  (path) => {
-    expect(relevant([path], buildPaths)).toEqual([]);
-  },
-);
+test("a change of another file starts no build", () => {
+  const others = [".editorconfig", "LICENSE", "src/deploy.sh", ".github/workflows/a.yml", "hugo.toml.bak"];
+  expect(relevant(others, buildPaths)).toEqual([]);
+});
 
 test.each([
   ["a folder without its slash", "static", "static/a/b.css", true],

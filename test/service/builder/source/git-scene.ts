@@ -2,7 +2,7 @@
  * A site of a real git host, and git on a host whose owner has configured git for other programs; and the lines of git.ts,
  * by name: variables, keys of git's configuration, options of ssh. A test changes or removes one.
  */
-import { afterAll, afterEach, beforeEach } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { runChild } from "../../../../service/builder/child.ts";
 import { makePlaces, placesOf } from "../../../../service/builder/places.ts";
 import type { Builder } from "../../../../service/builder/settings.ts";
@@ -18,16 +18,17 @@ export let hostile: HostileHost;
 
 /** Makes them once for all tests of a file; each begins without a clone. */
 export function onHostileHost(): void {
-  let isMade = false;
-  beforeEach(async ({ skip }) => {
-    skip(cannotBuild !== undefined, cannotBuild);
-    skip(noHostileHost !== undefined, noHostileHost);
-    if (isMade) return discardClone(site.places);
-    isMade = true;
+  const reason = cannotBuild ?? noHostileHost;
+  beforeAll(async () => {
+    if (reason !== undefined) return;
     host = await gitHost();
     site = await bench();
     hostile = hostileHost(site.folder);
     makePlaces(site.places);
+  });
+  beforeEach(({ skip }) => {
+    skip(reason !== undefined, reason);
+    discardClone(site.places);
   });
   afterEach(() => {
     for (const fault of ["status", "trickles"] as const) delete host?.faults[fault];

@@ -67,15 +67,11 @@ test("a commit in which the site's folder is missing, a link or a file is reject
     ["for (const link of links) remove", "for (const link of []) remove"],
     ["if (settings.folder !== void 0) needFolder", "if (false) needFolder"],
   ] as const;
-  const links = { "core.symlinks": "true" };
   const settings = { ...site.builder.settings, folder: "docs" };
-  const at = { settings, places: site.places, git: gitWith(site.builder, links) };
+  const at = { settings, places: site.places, git: gitWith(site.builder, { "core.symlinks": "true" }) };
   const open = async (count: number) => {
-    const changed = await moduleWithout<{ checkOut: typeof checkOut }>(
-      "builder/source/repository.ts",
-      site.folder,
-      lines.slice(0, count),
-    );
+    type Changed = { checkOut: typeof checkOut };
+    const changed = await moduleWithout<Changed>("builder/source/repository.ts", site.folder, lines.slice(0, count));
     return changed.checkOut(at, site.repository.head()!);
   };
   await expect(open(1)).rejects.toThrow(reason);
@@ -206,18 +202,15 @@ describe("submodules", () => {
     ["git@", ":", {}],
     ["ssh://git@", "/", {}],
     ["git@", ":", { agent: "/dev/null", knownHosts: "/dev/null" }],
-  ])(
-    "an address of a public git host that begins with %s is read over https where no key opens it",
-    async (begin, end, key) => {
-      const { host: name } = new URL(host.url(theme.name));
-      const files = using(`${begin}${name}${end}${theme.name}.git`);
-      await expect(checkedOut(files, key)).rejects.toThrow(/^a submodule: \S+ is (neither|read over SSH)/);
-      onTestFinished(() => void Reflect.deleteProperty(publicDomains, "test"));
-      Object.assign(publicDomains, { test: name });
-      await checkedOut(files, key);
-      expect(has("themes/t/static/theme.css")).toBe(true);
-    },
-  );
+  ])("an address of a public git host, %s…, is read over https where no key opens it", async (begin, end, key) => {
+    const { host: name } = new URL(host.url(theme.name));
+    const files = using(`${begin}${name}${end}${theme.name}.git`);
+    await expect(checkedOut(files, key)).rejects.toThrow(/^a submodule: \S+ is (neither|read over SSH)/);
+    onTestFinished(() => void Reflect.deleteProperty(publicDomains, "test"));
+    Object.assign(publicDomains, { test: name });
+    await checkedOut(files, key);
+    expect(has("themes/t/static/theme.css")).toBe(true);
+  });
 
   test("the reason names a theme cloned in place and a commit that its repository lacks, unless submodules are off", async () => {
     const inPlace = { "themes/t": { submodule: theme.commit } };

@@ -115,8 +115,9 @@ test("no configuration of ssh is read, and would run commands", async () => {
   expect(hostile.marks()).toEqual(["configuration-of-system", "configuration-of-user"]);
 });
 
-test.each<Changes>([{ GlobalKnownHostsFile: undefined }, { UserKnownHostsFile: undefined }])(
-  "a host key that the host knows and the configuration does not pin is rejected, and not with %o",
+const known: readonly Changes[] = [{ GlobalKnownHostsFile: undefined }, { UserKnownHostsFile: undefined }];
+test.each(known)(
+  "a host key that the host knows and no configuration pins is rejected, and not with %o",
   async (changes) => {
     pin("impostor");
     hostile.write("etc/ssh/ssh_known_hosts", "GlobalKnownHostsFile" in changes ? knownHost("host") : "");
