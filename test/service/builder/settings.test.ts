@@ -1,14 +1,9 @@
 /** What the builder starts from. test/infra/host/builder.test.ts has the files of settings that are rendered. */
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { safeParse } from "valibot";
 import { expect, test } from "vitest";
 import { builderSettings } from "../../../infra/host/builder/builder.ts";
-import { builderShape, readBuilder } from "../../../service/builder/settings.ts";
+import { builderShape } from "../../../service/builder/settings.ts";
 import { rebuilt } from "../../fixtures.ts";
-import { folder, onFolder } from "../own-folder.ts";
-
-onFolder();
 
 const [hook] = rebuilt.hooks;
 const good = builderSettings({ ...hook!, site: hook!.site! });
@@ -25,13 +20,4 @@ test.each<[key: string, string | undefined, object]>([
 ])("a fault in %s is found at %s: %o", (_, key, change) => {
   const { issues } = safeParse(builderShape, { ...good, ...change });
   expect(issues?.map(({ path }) => path?.map((item) => item.key).join("."))).toEqual(key && [key]);
-});
-
-test("the builder looks for git in the environment's folders or those of a bare Debian, and trusts its authorities", () => {
-  const file = join(folder, "site.json");
-  writeFileSync(file, JSON.stringify(good));
-  const read = (env: object) => readBuilder({ PUSHGATE_SETTINGS: file, ...env });
-  expect(read({ PATH: "/opt/bin", GIT_SSL_CAINFO: "" })).toEqual({ settings: good, path: "/opt/bin" });
-  const bare = { settings: good, path: "/usr/local/bin:/usr/bin:/bin" };
-  expect(read({ GIT_SSL_CAINFO: "/ca.pem" })).toEqual({ ...bare, authorities: "/ca.pem" });
 });

@@ -42,7 +42,6 @@ describe("a result", () => {
     const run = new Run([]).end(last);
     run.head = head;
     reportResult({ settings, places }, run, turn);
-    return run.last.warnings;
   };
   /** A builder that was killed, or a power cut, in the middle of a build. */
   const interrupted = (commit: string) =>
@@ -133,12 +132,6 @@ describe("a result", () => {
     begin(c);
     end({ result: "published", commit: c }, "success");
     expect([added(), existsSync(places.reported)]).toEqual([[], false]);
-  });
-
-  test("that the outbox does not take is a warning", () => {
-    rmSync(folder, { recursive: true });
-    const warnings = end({ result: "published", commit: a });
-    expect(warnings).toEqual([expect.stringMatching(/^the result is not reported: .*ENOENT/)]);
   });
 });
 

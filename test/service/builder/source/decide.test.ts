@@ -1,5 +1,5 @@
 /** Which changes build a site: unknown ones do. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { buildPaths } from "../../../../infra/config/site-schema.ts";
 import { type Known, plan, planBy, relevant } from "../../../../service/builder/source/decide.ts";
 
@@ -37,65 +37,63 @@ test.each([
   expect(relevant([path], [pattern])).toEqual(leads ? [path] : []);
 });
 
-describe("decided without the repository", () => {
-  const [a, b] = ["a".repeat(40), head];
-  const known: Known = {
-    head: b,
-    deployed: { release: "000002-aaaaaaaaaaaa", commit: a },
-    ...{ held: null, requested: false, scheduled: false, moved: undefined, tampered: [] },
-  };
-  const held: Known = { ...known, held: b };
-  test.each<[string, Known, string | null | undefined, string]>([
-    ["nothing published", { ...known, deployed: null }, b, "the first release"],
-    ["published already", { ...known, head: a }, null, "published already"],
-    ["requested", { ...known, head: a, requested: true }, a, "requested"],
-    ["scheduled", { ...known, head: a, scheduled: true }, a, "scheduled"],
-    ["scheduled and requested", { ...known, head: a, scheduled: true, requested: true }, a, "requested"],
-    ["from another folder", { ...known, head: a, moved: "site.folder was not set" }, a, "site.folder was not set"],
-    ["tampered with", { ...known, head: a, tampered: ["index.html"] }, a, "changed on the disk: index.html"],
-    ["rolled back", held, null, "rolled back to 000002-aaaaaaaaaaaa, away from bbbbbbbbbbbb: a new commit is"],
-    ["rolled back, requested: the rollback's commit is built", { ...held, requested: true }, a, "requested"],
-    ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
-    ["rolled back, scheduled: the same", { ...held, scheduled: true }, a, "scheduled"],
-    ["rolled back, from another folder", { ...held, moved: "site.folder was not set" }, null, "rolled back"],
-  ])("%s", (_name, at, commit, reason) => {
-    expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
-  });
+const [a, b] = ["a".repeat(40), head];
+const known: Known = {
+  head: b,
+  deployed: { release: "000002-aaaaaaaaaaaa", commit: a },
+  ...{ held: null, requested: false, scheduled: false, moved: undefined, tampered: [] },
+};
+const held: Known = { ...known, held: b };
+test.each<[string, Known, string | null | undefined, string]>([
+  ["nothing published", { ...known, deployed: null }, b, "the first release"],
+  ["published already", { ...known, head: a }, null, "published already"],
+  ["requested", { ...known, head: a, requested: true }, a, "requested"],
+  ["scheduled", { ...known, head: a, scheduled: true }, a, "scheduled"],
+  ["scheduled and requested", { ...known, head: a, scheduled: true, requested: true }, a, "requested"],
+  ["from another folder", { ...known, head: a, moved: "site.folder was not set" }, a, "site.folder was not set"],
+  ["tampered with", { ...known, head: a, tampered: ["index.html"] }, a, "changed on the disk: index.html"],
+  ["rolled back", held, null, "rolled back to 000002-aaaaaaaaaaaa, away from bbbbbbbbbbbb: a new commit is"],
+  ["rolled back, requested: the rollback's commit is built", { ...held, requested: true }, a, "requested"],
+  ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
+  ["rolled back, scheduled: the same", { ...held, scheduled: true }, a, "scheduled"],
+  ["rolled back, from another folder", { ...held, moved: "site.folder was not set" }, null, "rolled back"],
+])("it is decided without the repository: %s", (_name, at, commit, reason) => {
+  expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
+});
 
-  test("the changed paths decide on a new head, also after a rollback", () => {
-    for (const at of [known, { ...known, held: "c".repeat(40) }]) expect(plan(at)).toBeUndefined();
-  });
+test("the changed paths decide on a new head, also after a rollback", () => {
+  for (const at of [known, { ...known, held: "c".repeat(40) }]) expect(plan(at)).toBeUndefined();
+});
 
-  test("a scheduled build of the published commit is a release only if it differs; a requested one always is", () => {
-    const at = { ...known, head: a };
-    expect(plan({ ...at, scheduled: true })?.unlessSame).toBe(true);
-    expect(plan({ ...known, scheduled: true })?.unlessSame).toBe(false);
-    for (const why of [{ requested: true }, { tampered: ["x"] }])
-      expect(plan({ ...at, scheduled: true, ...why })?.unlessSame).toBeUndefined();
-  });
+test("a scheduled build of the published commit is a release only if it differs; a requested one always is", () => {
+  const at = { ...known, head: a };
+  expect(plan({ ...at, scheduled: true })?.unlessSame).toBe(true);
+  expect(plan({ ...known, scheduled: true })?.unlessSame).toBe(false);
+  for (const why of [{ requested: true }, { tampered: ["x"] }])
+    expect(plan({ ...at, scheduled: true, ...why })?.unlessSame).toBeUndefined();
+});
 
-  test("a push below a folder that is read builds, whatever characters its name has, and one beside it does not", () => {
-    const by = (path: string, ...read: string[]) => planBy({ paths: [path] }, buildPaths, b, read);
-    expect(by("content/a.md", "content").commit).toBe(b);
-    expect(by("texts/[de]* é/a.md", "texts/[de]* é").commit).toBe(b);
-    expect(by("README.md", "").commit).toBe(b);
-    expect(by("a/submodule", "a/submodule/layouts").commit).toBe(b);
-    // Of a release of a former version of the builder it is not known.
-    expect(planBy({ paths: ["README.md"] }, buildPaths, b).commit).toBe(b);
-    const reason = "bbbbbbbbbbbb changes only content.md: nothing that the site is built from";
-    expect(by("content.md", "content")).toEqual({ commit: null, reason });
-  });
+test("a push below a folder that is read builds, whatever characters its name has, and one beside it does not", () => {
+  const by = (path: string, ...read: string[]) => planBy({ paths: [path] }, buildPaths, b, read);
+  expect(by("content/a.md", "content").commit).toBe(b);
+  expect(by("texts/[de]* é/a.md", "texts/[de]* é").commit).toBe(b);
+  expect(by("README.md", "").commit).toBe(b);
+  expect(by("a/submodule", "a/submodule/layouts").commit).toBe(b);
+  // Of a release of a former version of the builder it is not known.
+  expect(planBy({ paths: ["README.md"] }, buildPaths, b).commit).toBe(b);
+  const reason = "bbbbbbbbbbbb changes only content.md: nothing that the site is built from";
+  expect(by("content.md", "content")).toEqual({ commit: null, reason });
+});
 
-  test("unknown changes start a build", () => {
-    const reason = "the history was rewritten";
-    expect(planBy({ unknown: reason }, buildPaths, b, [])).toEqual({ commit: b, reason });
-  });
+test("unknown changes start a build", () => {
+  const reason = "the history was rewritten";
+  expect(planBy({ unknown: reason }, buildPaths, b, [])).toEqual({ commit: b, reason });
+});
 
-  test("a plan without a build names the changed paths", () => {
-    const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
-    const reason = /^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing that the site is built from$/;
-    const none = { commit: null, reason: expect.stringMatching(reason) };
-    expect(planBy({ paths: many }, buildPaths, b, [])).toEqual(none);
-    expect(planBy({ paths: [] }, buildPaths, b, []).reason).toBe("bbbbbbbbbbbb changes no file");
-  });
+test("a plan without a build names the changed paths", () => {
+  const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
+  const reason = /^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing that the site is built from$/;
+  const none = { commit: null, reason: expect.stringMatching(reason) };
+  expect(planBy({ paths: many }, buildPaths, b, [])).toEqual(none);
+  expect(planBy({ paths: [] }, buildPaths, b, []).reason).toBe("bbbbbbbbbbbb changes no file");
 });

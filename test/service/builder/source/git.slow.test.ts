@@ -38,83 +38,81 @@ test("a server of Git LFS that sends 20 bytes a second is left at the time limit
   expect(await checkedOut(git({}, 2))).toContain("took longer than");
 });
 
-describe("a clone", () => {
-  test("git does not take a repository above a broken clone for the clone, and would without the line", async () => {
-    await checkedOut(git());
-    const outer = join(site.places.site, ".git");
-    await git()(["init", "--quiet", site.places.site], site.folder);
-    const taken = () => existsSync(join(outer, "FETCH_HEAD"));
-    writeFileSync(join(site.places.clone, ".git/HEAD"), "");
-    expect(await checkedOut(git())).toContain("not a git repository");
-    expect(taken()).toBe(false);
-    await checkedOut(git({ GIT_CEILING_DIRECTORIES: undefined }));
-    expect(taken()).toBe(true);
-    rmSync(outer, { recursive: true });
-  });
+test("git does not take a repository above a broken clone for the clone, and would without the line", async () => {
+  await checkedOut(git());
+  const outer = join(site.places.site, ".git");
+  await git()(["init", "--quiet", site.places.site], site.folder);
+  const taken = () => existsSync(join(outer, "FETCH_HEAD"));
+  writeFileSync(join(site.places.clone, ".git/HEAD"), "");
+  expect(await checkedOut(git())).toContain("not a git repository");
+  expect(taken()).toBe(false);
+  await checkedOut(git({ GIT_CEILING_DIRECTORIES: undefined }));
+  expect(taken()).toBe(true);
+  rmSync(outer, { recursive: true });
+});
 
-  test("a fetch does not fetch for submodules, and would fail for good where one lacks a commit", async () => {
-    const commit = host.repository("parts").push({ "a.css": "" });
-    const submodules = (to: string) =>
-      site.repository.push({
-        ".gitmodules": `[submodule "parts"]\n\tpath = parts\n\turl = ${host.url("parts")}\n`,
-        parts: { submodule: to },
-      });
-    const at = (changes: Changes) => ({ settings: site.builder.settings, places: site.places, git: git(changes) });
-    submodules(commit);
-    expect(await checkedOut(git(), true)).toBeUndefined();
-    submodules("2".repeat(40));
-    submodules(commit);
-    await expect(fetchHead(at({ "fetch.recurseSubmodules": undefined }))).rejects.toThrow("not our ref");
-    expect(await fetchHead(at({}))).toBe(site.repository.head());
-  });
+test("a fetch does not fetch for submodules, and would fail for good where one lacks a commit", async () => {
+  const commit = host.repository("parts").push({ "a.css": "" });
+  const submodules = (to: string) =>
+    site.repository.push({
+      ".gitmodules": `[submodule "parts"]\n\tpath = parts\n\turl = ${host.url("parts")}\n`,
+      parts: { submodule: to },
+    });
+  const at = (changes: Changes) => ({ settings: site.builder.settings, places: site.places, git: git(changes) });
+  submodules(commit);
+  expect(await checkedOut(git(), true)).toBeUndefined();
+  submodules("2".repeat(40));
+  submodules(commit);
+  await expect(fetchHead(at({ "fetch.recurseSubmodules": undefined }))).rejects.toThrow("not our ref");
+  expect(await fetchHead(at({}))).toBe(site.repository.head());
+});
 
-  const gone = async (commit: string) => (await git()(["cat-file", "-e", `${commit}^{commit}`])).code !== 0;
+const gone = async (commit: string) => (await git()(["cat-file", "-e", `${commit}^{commit}`])).code !== 0;
 
-  test.each<[string, number, Changes]>([
-    ["core.logAllRefUpdates", 0, { "core.logAllRefUpdates": undefined }],
-    ["gc.reflogExpireUnreachable", 60, { "gc.reflogExpireUnreachable": undefined }],
-  ])("a former head stays after a forced push, and without %s is gone after %i days", async (_, days, changes) => {
-    const outcomes: boolean[] = [];
-    for (const by of [git(), git(changes)]) {
-      discardClone(site.places);
-      const former = site.repository.rewrite({ "README.md": `${outcomes.length} ${days}` });
-      await checkedOut(by);
-      site.repository.rewrite({ "README.md": "another" });
-      await checkedOut(by);
-      const log = join(site.places.clone, ".git/logs/refs/pushgate/head");
-      const aged = (text: string) => text.replace(/ (\d{10}) /g, (_, at) => ` ${Number(at) - days * 86_400} `);
-      if (existsSync(log)) writeFileSync(log, aged(readFileSync(log, "utf8")));
-      expect((await by(["gc", "--quiet", "--prune=now"])).code).toBe(0);
-      outcomes.push(await gone(former));
-    }
-    expect(outcomes).toEqual([false, true]);
-  });
-
-  /** Loose objects of no commit: so many that git collects garbage by itself, and still so many after that. */
-  async function litter(): Promise<void> {
-    await checkedOut(git());
-    await git()(["config", "gc.auto", "1"]);
-    const folder = join(site.places.clone, ".git/objects/17");
-    mkdirSync(folder, { recursive: true });
-    for (let i = 0; i < 9; i += 1) writeFileSync(join(folder, `${i}`.repeat(38)), "");
-  }
-  const packs = () => readdirSync(join(site.places.clone, ".git/objects/pack")).length;
-
-  test("git collects no garbage during a fetch, and before gc returns; it would in both, in the background, and leave a log that stops it", async () => {
-    await litter();
-    await checkedOut(git());
-    expect(packs()).toBe(0);
-    await checkedOut(git({ "maintenance.auto": undefined }));
-    expect(packs()).toBeGreaterThan(0);
-
+test.each<[string, number, Changes]>([
+  ["core.logAllRefUpdates", 0, { "core.logAllRefUpdates": undefined }],
+  ["gc.reflogExpireUnreachable", 60, { "gc.reflogExpireUnreachable": undefined }],
+])("a former head stays after a forced push, and without %s is gone after %i days", async (_, days, changes) => {
+  const outcomes: boolean[] = [];
+  for (const by of [git(), git(changes)]) {
     discardClone(site.places);
-    await litter();
-    const log = join(site.places.clone, ".git/gc.log");
-    await git()(["gc", "--auto", "--quiet"]);
-    expect([packs() > 0, existsSync(log)]).toEqual([true, false]);
-    await git({ "gc.autoDetach": undefined })(["gc", "--auto", "--quiet"]);
-    await expect.poll(() => existsSync(log)).toBe(true);
-  });
+    const former = site.repository.rewrite({ "README.md": `${outcomes.length} ${days}` });
+    await checkedOut(by);
+    site.repository.rewrite({ "README.md": "another" });
+    await checkedOut(by);
+    const log = join(site.places.clone, ".git/logs/refs/pushgate/head");
+    const aged = (text: string) => text.replace(/ (\d{10}) /g, (_, at) => ` ${Number(at) - days * 86_400} `);
+    if (existsSync(log)) writeFileSync(log, aged(readFileSync(log, "utf8")));
+    expect((await by(["gc", "--quiet", "--prune=now"])).code).toBe(0);
+    outcomes.push(await gone(former));
+  }
+  expect(outcomes).toEqual([false, true]);
+});
+
+/** Loose objects of no commit: so many that git collects garbage by itself, and still so many after that. */
+async function litter(): Promise<void> {
+  await checkedOut(git());
+  await git()(["config", "gc.auto", "1"]);
+  const folder = join(site.places.clone, ".git/objects/17");
+  mkdirSync(folder, { recursive: true });
+  for (let i = 0; i < 9; i += 1) writeFileSync(join(folder, `${i}`.repeat(38)), "");
+}
+const packs = () => readdirSync(join(site.places.clone, ".git/objects/pack")).length;
+
+test("git collects no garbage during a fetch, and before gc returns; it would in both, in the background, and leave a log that stops it", async () => {
+  await litter();
+  await checkedOut(git());
+  expect(packs()).toBe(0);
+  await checkedOut(git({ "maintenance.auto": undefined }));
+  expect(packs()).toBeGreaterThan(0);
+
+  discardClone(site.places);
+  await litter();
+  const log = join(site.places.clone, ".git/gc.log");
+  await git()(["gc", "--auto", "--quiet"]);
+  expect([packs() > 0, existsSync(log)]).toEqual([true, false]);
+  await git({ "gc.autoDetach": undefined })(["gc", "--auto", "--quiet"]);
+  await expect.poll(() => existsSync(log)).toBe(true);
 });
 
 describe("git's memory and the disk", () => {

@@ -119,157 +119,153 @@ test("the host's authorities are trusted, or those that the builder names in the
   expect(await checkedOut(gitWith(ofAnother, { GIT_SSL_CAPATH: undefined }))).toBeUndefined();
 });
 
-describe("Git LFS", () => {
-  /** A server without encryption, at each address of this host. Returns its port. */
-  async function plainServer(answer: RequestListener): Promise<number> {
-    const server = createServer(answer);
-    onTestFinished(() => void server.close());
-    await once(server.listen(0), "listening");
-    return (server.address() as AddressInfo).port;
-  }
+/** A server without encryption, at each address of this host. Returns its port. */
+async function plainServer(answer: RequestListener): Promise<number> {
+  const server = createServer(answer);
+  onTestFinished(() => void server.close());
+  await once(server.listen(0), "listening");
+  return (server.address() as AddressInfo).port;
+}
 
-  const text = "a picture";
-  const oid = createHash("sha256").update(text).digest("hex");
-  const serves = (bytes: string) => {
-    host.lfs.objects.set(oid, Buffer.from(bytes));
-    return {};
-  };
-  const found = () => readText(join(site.places.clone, "static/a.png"));
+const text = "a picture";
+const oid = createHash("sha256").update(text).digest("hex");
+const serves = (bytes: string) => {
+  host.lfs.objects.set(oid, Buffer.from(bytes));
+  return {};
+};
+const found = () => readText(join(site.places.clone, "static/a.png"));
 
-  test.each<[string, () => Promise<Files> | Files, RegExp, Changes, RegExp]>([
-    ["has other bytes", () => serves("A PICTURE"), /expected OID/, { "filter.lfs.required": undefined }, /^$/],
-    [
-      "names an address without encryption",
-      async () => {
-        host.lfs.href = `http://127.0.0.1:${await plainServer((_, response) => response.end(text))}`;
-        return {};
-      },
-      /server gave HTTP response to HTTPS client/,
-      { "lfs.transfer.enableHrefRewrite": undefined },
-      /^a picture$/,
-    ],
-    [
-      "has an address without encryption",
-      async () => {
-        host.lfs.href = new URL(`/objects/${oid}`, host.url("x")).href;
-        const port = await plainServer((...of) => void host.lfs.answer(...of));
-        return { ".lfsconfig": `[lfs]\n\turl = http://127.0.0.1:${port}/info/lfs\n` };
-      },
-      /server gave HTTP response to HTTPS client/,
-      { "url.https://.insteadOf": undefined },
-      /^a picture$/,
-    ],
-    [
-      "is a folder of the host",
-      () => {
-        const { folder } = host.repository("kept");
-        const objects = `${relative(hostile.at(""), folder)}/lfs/objects`;
-        hostile.write(`${objects}/${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`, text);
-        return { ".lfsconfig": `[lfs]\n\turl = file://${folder}\n` };
-      },
-      /remote missing object/,
-      { "lfs.storage": undefined },
-      /^a picture$/,
-    ],
-  ])("a server that %s brings nothing, and would without a line", async (_, prepare, reason, without, brought) => {
-    const pointer = host.lfs.pointerTo(text);
-    site.repository.push({ ...attributes, ".lfsconfig": "", "static/a.png": pointer, ...(await prepare()) });
-    expect(await checkedOut(git())).toMatch(reason);
-    expect(found()).toBeUndefined();
-    await checkedOut(git(without));
-    expect(found()).toMatch(brought);
-  });
-
-  test("no configuration of a commit has it run a program, and one of the clone would without the line", async () => {
-    const program = (name: string) => `"${hostile.mark(name)}; git-lfs filter-process"`;
-    const filter = `[filter "lfs"]\n\tprocess = ${program("filter")}\n`;
-    const agent = `[lfs]\n\tstandaloneTransferAgent = own\n[lfs "customtransfer.own"]\n\tpath = ${program("agent")}\n`;
-    const extension = `[lfs "extension.own"]\n\tsmudge = ${program("extension")}\n\tpriority = 0\n`;
-    const pushed = (file: string, lfsconfig: string, named = "oid") => {
-      const pointer = host.lfs.pointerTo(file).replace("oid", named);
-      site.repository.push({ ...attributes, ".lfsconfig": lfsconfig, "static/a.png": pointer });
-    };
-    pushed("one", agent + filter);
-    expect([await checkedOut(git()), found(), hostile.marks()]).toEqual([undefined, "one", []]);
-    pushed("two", extension, `ext-0-own sha256:${oid}\noid`);
-    expect([await checkedOut(git()), hostile.marks()]).toEqual([expect.stringMatching(/^Git LFS does not bring/), []]);
-    pushed("three", "");
-    appendFileSync(join(site.places.clone, ".git/config"), filter);
-    expect([await checkedOut(git()), found(), hostile.marks()]).toEqual([undefined, "three", []]);
-    pushed("four", "");
-    await checkedOut(git({ "filter.lfs.process": undefined }));
-    expect(hostile.marks()).toEqual(["filter"]);
-  });
+test.each<[string, () => Promise<Files> | Files, RegExp, Changes, RegExp]>([
+  ["has other bytes", () => serves("A PICTURE"), /expected OID/, { "filter.lfs.required": undefined }, /^$/],
+  [
+    "names an address without encryption",
+    async () => {
+      host.lfs.href = `http://127.0.0.1:${await plainServer((_, response) => response.end(text))}`;
+      return {};
+    },
+    /server gave HTTP response to HTTPS client/,
+    { "lfs.transfer.enableHrefRewrite": undefined },
+    /^a picture$/,
+  ],
+  [
+    "has an address without encryption",
+    async () => {
+      host.lfs.href = new URL(`/objects/${oid}`, host.url("x")).href;
+      const port = await plainServer((...of) => void host.lfs.answer(...of));
+      return { ".lfsconfig": `[lfs]\n\turl = http://127.0.0.1:${port}/info/lfs\n` };
+    },
+    /server gave HTTP response to HTTPS client/,
+    { "url.https://.insteadOf": undefined },
+    /^a picture$/,
+  ],
+  [
+    "is a folder of the host",
+    () => {
+      const { folder } = host.repository("kept");
+      const objects = `${relative(hostile.at(""), folder)}/lfs/objects`;
+      hostile.write(`${objects}/${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`, text);
+      return { ".lfsconfig": `[lfs]\n\turl = file://${folder}\n` };
+    },
+    /remote missing object/,
+    { "lfs.storage": undefined },
+    /^a picture$/,
+  ],
+])("a server of Git LFS that %s brings nothing but without a line", async (_, prepare, reason, without, brought) => {
+  const pointer = host.lfs.pointerTo(text);
+  site.repository.push({ ...attributes, ".lfsconfig": "", "static/a.png": pointer, ...(await prepare()) });
+  expect(await checkedOut(git())).toMatch(reason);
+  expect(found()).toBeUndefined();
+  await checkedOut(git(without));
+  expect(found()).toMatch(brought);
 });
 
-describe("a hostile repository", () => {
-  const theme = (url: string, more = "") => ({
-    ".gitmodules": `[submodule "theme"]\n\tpath = theme\n\turl = ${url}\n${more}`,
-    theme: { submodule: "1".repeat(40) },
-  });
-  const pushed = (files: Files) => site.repository.push(files);
-  const opened = (protocols?: string): Changes => ({ GIT_ALLOW_PROTOCOL: protocols });
-  const privateOne = () => host.repository("private").folder;
-  test.each<[string, () => string, Changes, RegExp]>([
-    ["a program", () => `ext::${hostile.mark("reached")}`, opened("https:ssh:ext"), /transport 'ext' not allowed/],
-    ["a repository on the host", privateOne, opened("https:ssh:file"), /transport 'file' not allowed/],
-    ["a host without encryption", () => "git://127.0.0.1/theme.git", opened(), /transport 'git' not allowed/],
-    [
-      "a host over SSH, where the site has no deploy key",
-      () => "ssh://git@127.0.0.1/x.git",
-      { GIT_SSH_COMMAND: undefined },
-      /Could not read from remote repository|clone of 'ssh:/,
-    ],
-  ])("the address of a submodule leads to %s only without a line", async (_, url, open, reason) => {
-    hostile.write("programs/ssh", `#!/bin/sh\n${hostile.mark("reached")}\nexit 1\n`, 0o755);
-    const cloned = join(site.places.clone, ".git/modules/theme/HEAD");
-    const reached = async (by: Git) => {
-      const said = (await checkedOut(by, true))!;
-      return { said, found: [...hostile.marks(), ...(existsSync(cloned) ? ["reached"] : [])] };
-    };
-    pushed(theme(url()));
-    const closed = await reached(git());
-    expect(closed).toEqual({ said: expect.stringMatching(reason), found: [] });
-    const { said, found } = await reached(git(open));
-    // A git host that answers nothing is reached all the same.
-    expect(found.length > 0 || /unable to connect to 127\.0\.0\.1/.test(said), said).toBe(true);
-  });
+test("no configuration of a commit has it run a program, and one of the clone would without the line", async () => {
+  const program = (name: string) => `"${hostile.mark(name)}; git-lfs filter-process"`;
+  const filter = `[filter "lfs"]\n\tprocess = ${program("filter")}\n`;
+  const agent = `[lfs]\n\tstandaloneTransferAgent = own\n[lfs "customtransfer.own"]\n\tpath = ${program("agent")}\n`;
+  const extension = `[lfs "extension.own"]\n\tsmudge = ${program("extension")}\n\tpriority = 0\n`;
+  const pushed = (file: string, lfsconfig: string, named = "oid") => {
+    const pointer = host.lfs.pointerTo(file).replace("oid", named);
+    site.repository.push({ ...attributes, ".lfsconfig": lfsconfig, "static/a.png": pointer });
+  };
+  pushed("one", agent + filter);
+  expect([await checkedOut(git()), found(), hostile.marks()]).toEqual([undefined, "one", []]);
+  pushed("two", extension, `ext-0-own sha256:${oid}\noid`);
+  expect([await checkedOut(git()), hostile.marks()]).toEqual([expect.stringMatching(/^Git LFS does not bring/), []]);
+  pushed("three", "");
+  appendFileSync(join(site.places.clone, ".git/config"), filter);
+  expect([await checkedOut(git()), found(), hostile.marks()]).toEqual([undefined, "three", []]);
+  pushed("four", "");
+  await checkedOut(git({ "filter.lfs.process": undefined }));
+  expect(hostile.marks()).toEqual(["filter"]);
+});
 
-  test("git runs no command that .gitmodules names for an update, and one of the clone's own configuration", async () => {
-    pushed(theme(host.url("theme"), `\tupdate = !${hostile.mark("ran")}\n`));
-    expect(await checkedOut(git(), true)).toMatch(/invalid value for '?submodule\.theme\.update/);
-    expect(hostile.marks()).toEqual([]);
-    pushed({ ...theme(host.url("theme")), theme: { submodule: host.repository("theme").push({ "a.css": "" }) } });
-    await git()(["config", "submodule.theme.update", `!${hostile.mark("ran")}`]);
-    await checkedOut(git(), true);
-    expect(hostile.marks()).toEqual(["ran"]);
-  });
+const theme = (url: string, more = "") => ({
+  ".gitmodules": `[submodule "theme"]\n\tpath = theme\n\turl = ${url}\n${more}`,
+  theme: { submodule: "1".repeat(40) },
+});
+const pushed = (files: Files) => site.repository.push(files);
+const opened = (protocols?: string): Changes => ({ GIT_ALLOW_PROTOCOL: protocols });
+const privateOne = () => host.repository("private").folder;
+test.each<[string, () => string, Changes, RegExp]>([
+  ["a program", () => `ext::${hostile.mark("reached")}`, opened("https:ssh:ext"), /transport 'ext' not allowed/],
+  ["a repository on the host", privateOne, opened("https:ssh:file"), /transport 'file' not allowed/],
+  ["a host without encryption", () => "git://127.0.0.1/theme.git", opened(), /transport 'git' not allowed/],
+  [
+    "a host over SSH, where the site has no deploy key",
+    () => "ssh://git@127.0.0.1/x.git",
+    { GIT_SSH_COMMAND: undefined },
+    /Could not read from remote repository|clone of 'ssh:/,
+  ],
+])("the address of a submodule leads to %s only without a line", async (_, url, open, reason) => {
+  hostile.write("programs/ssh", `#!/bin/sh\n${hostile.mark("reached")}\nexit 1\n`, 0o755);
+  const cloned = join(site.places.clone, ".git/modules/theme/HEAD");
+  const reached = async (by: Git) => {
+    const said = (await checkedOut(by, true))!;
+    return { said, found: [...hostile.marks(), ...(existsSync(cloned) ? ["reached"] : [])] };
+  };
+  pushed(theme(url()));
+  const closed = await reached(git());
+  expect(closed).toEqual({ said: expect.stringMatching(reason), found: [] });
+  const { said, found } = await reached(git(open));
+  // A git host that answers nothing is reached all the same.
+  expect(found.length > 0 || /unable to connect to 127\.0\.0\.1/.test(said), said).toBe(true);
+});
 
-  test("a hook in the clone is not run, and would be without the line", async () => {
-    // As a fault of git could leave one: CVE-2024-32002 wrote into the folder of a submodule.
-    pushed({ ".gitmodules": null, theme: null });
-    await checkedOut(git());
-    const hook = join(site.places.clone, ".git/hooks/post-index-change");
-    mkdirSync(dirname(hook), { recursive: true });
-    writeFileSync(hook, `#!/bin/sh\n${hostile.mark("hook")}\n`, { mode: 0o755 });
-    expect(await checkedOut(git())).toBeUndefined();
-    expect(hostile.marks()).toEqual([]);
-    await checkedOut(git({ "core.hooksPath": undefined }));
-    expect(hostile.marks()).toEqual(["hook"]);
-  });
+test("git runs no command that .gitmodules names for an update, and one of the clone's own configuration", async () => {
+  pushed(theme(host.url("theme"), `\tupdate = !${hostile.mark("ran")}\n`));
+  expect(await checkedOut(git(), true)).toMatch(/invalid value for '?submodule\.theme\.update/);
+  expect(hostile.marks()).toEqual([]);
+  pushed({ ...theme(host.url("theme")), theme: { submodule: host.repository("theme").push({ "a.css": "" }) } });
+  await git()(["config", "submodule.theme.update", `!${hostile.mark("ran")}`]);
+  await checkedOut(git(), true);
+  expect(hostile.marks()).toEqual(["ran"]);
+});
 
-  test("a link whose name is not UTF-8 leads nowhere, and would lead to a file of the host", async () => {
-    const link = (commit: string) =>
-      `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${commit}\n` +
-      `M 120000 inline "static/\\377.txt"\ndata 11\n/etc/passwd\n\n`;
-    const input = link(site.repository.head()!);
-    execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet"], { input });
-    const name = Buffer.from(`${join(site.places.clone, "static")}/\xff.txt`, "latin1");
-    await checkedOut(git());
-    expect(readFileSync(name, "utf8")).toBe("/etc/passwd");
-    await checkedOut(git({ "core.symlinks": undefined }));
-    expect(readFileSync(name, "utf8")).toContain("root:");
-  });
+test("a hook in the clone is not run, and would be without the line", async () => {
+  // As a fault of git could leave one: CVE-2024-32002 wrote into the folder of a submodule.
+  pushed({ ".gitmodules": null, theme: null });
+  await checkedOut(git());
+  const hook = join(site.places.clone, ".git/hooks/post-index-change");
+  mkdirSync(dirname(hook), { recursive: true });
+  writeFileSync(hook, `#!/bin/sh\n${hostile.mark("hook")}\n`, { mode: 0o755 });
+  expect(await checkedOut(git())).toBeUndefined();
+  expect(hostile.marks()).toEqual([]);
+  await checkedOut(git({ "core.hooksPath": undefined }));
+  expect(hostile.marks()).toEqual(["hook"]);
+});
+
+test("a link whose name is not UTF-8 leads nowhere, and would lead to a file of the host", async () => {
+  const link = (commit: string) =>
+    `commit refs/heads/main\ncommitter A <a@example.net> 1 +0000\ndata 1\nx\nfrom ${commit}\n` +
+    `M 120000 inline "static/\\377.txt"\ndata 11\n/etc/passwd\n\n`;
+  const input = link(site.repository.head()!);
+  execFileSync("git", ["--git-dir", site.repository.folder, "fast-import", "--quiet"], { input });
+  const name = Buffer.from(`${join(site.places.clone, "static")}/\xff.txt`, "latin1");
+  await checkedOut(git());
+  expect(readFileSync(name, "utf8")).toBe("/etc/passwd");
+  await checkedOut(git({ "core.symlinks": undefined }));
+  expect(readFileSync(name, "utf8")).toContain("root:");
 });
 
 test("each line of git's environment has its attack, here, in ssh.test.ts or in git.slow.test.ts", () => {

@@ -39,27 +39,25 @@ test.each([
   expect(pagesListed(`path,slug,title,date,expiryDate,publishDate,draft,permalink\n${lines.join("")}`)).toBe(count);
 });
 
-describe("what Hugo prints of the folders", () => {
-  const module = (dir: string, ...sources: unknown[]) =>
-    `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source })) }, null, 3)}\n`;
-  const one = module("/source", "posts");
+const module = (dir: string, ...sources: unknown[]) =>
+  `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source })) }, null, 3)}\n`;
+const one = module("/source", "posts");
 
-  test.each<[string, string, string[], folder?: string]>([
-    ["nothing", "", [""]],
-    ["a fault", "Error: unmarshal failed\n{\nno JSON\n}\n", [""]],
-    ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', [""]],
-    ["a folder that is not absolute", module("source", "texts"), [""]],
-    ["a module without its last line", one.replace(/\}\n$/, "} x\n"), [""]],
-    ["a module between other lines, some like its own", `WARN {\n{ WARN\n{\n"dir"\n}\n${one}WARN y\n`, ["posts"]],
-    ["a theme, all of it", one + module("/source/themes/t/", "content"), ["posts", "themes/t", "themes/t/content"]],
-    ["a theme that holds its example", module("/source/a", "b") + module("/source/", "c"), ["", "a/b", "c"], "a"],
-    ["the top", module("/source", "."), [""]],
-    ["a folder beside the site's", module("/source/docs", "../posts", "."), ["docs", "posts"], "docs"],
-    ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), ["posts"]],
-    ["a mount that is no text, and one twice", module("/source", "a", 7, "a"), ["", "a"]],
-  ])("%s", (_, text, expected, folder) => {
-    expect(mounted(text, folder === undefined ? {} : { folder }, true)).toEqual(expected);
-  });
+test.each<[string, string, string[], folder?: string]>([
+  ["nothing", "", [""]],
+  ["a fault", "Error: unmarshal failed\n{\nno JSON\n}\n", [""]],
+  ["something else", '{\n  "dir": 7,\n  "mounts": "x"\n}\n', [""]],
+  ["a folder that is not absolute", module("source", "texts"), [""]],
+  ["a module without its last line", one.replace(/\}\n$/, "} x\n"), [""]],
+  ["a module between other lines, some like its own", `WARN {\n{ WARN\n{\n"dir"\n}\n${one}WARN y\n`, ["posts"]],
+  ["a theme, all of it", one + module("/source/themes/t/", "content"), ["posts", "themes/t", "themes/t/content"]],
+  ["a theme that holds its example", module("/source/a", "b") + module("/source/", "c"), ["", "a/b", "c"], "a"],
+  ["the top", module("/source", "."), [""]],
+  ["a folder beside the site's", module("/source/docs", "../posts", "."), ["docs", "posts"], "docs"],
+  ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), ["posts"]],
+  ["a mount that is no text, and one twice", module("/source", "a", 7, "a"), ["", "a"]],
+])("what Hugo prints of the folders %s", (_, text, expected, folder) => {
+  expect(mounted(text, folder === undefined ? {} : { folder }, true)).toEqual(expected);
 });
 
 describe("a site in a folder", () => {

@@ -2,11 +2,9 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import * as v from "valibot";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { take } from "../../../../service/builder/run/markers.ts";
 import { runOnce } from "../../../../service/builder/run/run.ts";
-import { builderShape } from "../../../../service/builder/settings.ts";
 import { checkOut, fetchHead } from "../../../../service/builder/source/repository.ts";
 import { publicDomains } from "../../../../service/git-hosts/repository.ts";
 import type { GitHost } from "../../../fakes/git-host.ts";
@@ -35,12 +33,6 @@ test("a change of README.md builds nothing, and the next push is compared with t
   site.repository.push({ "static/robots.txt": "" });
   const { last } = await site.pushed({ LICENSE: "" });
   expect(last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
-});
-
-test.each(["新分支/50%#ünï", "@", "\u3000", "'$(id)'"])("the branch %s is fetched", async (branch) => {
-  const head = site.repository.push({}, { branch });
-  const settings = v.parse(builderShape, { ...site.builder.settings, branch });
-  expect(await fetchHead(contextOf({ ...site, builder: { ...site.builder, settings } }))).toBe(head);
 });
 
 test("a commit that tracks content is rejected where the content is outside, but for .gitkeep and a link in its place", async () => {
