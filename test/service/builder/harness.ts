@@ -153,15 +153,13 @@ export async function finish(site: Bench, child: ChildProcess) {
 let counter = 0;
 const nextName = () => `site-${++counter}`;
 
-type Own = Partial<BuilderSettings> & {
+export type Change = Partial<BuilderSettings> & {
   /** The program in place of Hugo. */
   readonly hugo?: string;
   readonly chosen?: Chosen;
   readonly fetches?: Pick<BuilderSettings["fetcher"], "registries" | "node">;
   /** The repository has the content; there is no folder outside it. */
   readonly ownContent?: boolean;
-};
-export type Change = Own & {
   /** The folder that holds the site's own. */
   readonly parent?: string;
   readonly limit?: Partial<BuilderSettings["limits"]>;
@@ -219,7 +217,8 @@ async function benchIn(
     fetches = { registries: { go: "https://127.0.0.1:1", npm: "https://127.0.0.1:1" } },
     ownContent,
     ...own
-  }: Own & Pick<BuilderSettings, "paths" | "folders" | "assets" | "submodules" | "reconcileMinutes" | "limits">,
+  }: Omit<Change, "parent" | "limit"> &
+    Pick<BuilderSettings, "paths" | "folders" | "assets" | "submodules" | "reconcileMinutes" | "limits">,
 ) {
   const at = (place: string) => join(folder, place);
   const settings: BuilderSettings = {

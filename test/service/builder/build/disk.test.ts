@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { freeOf, measure, needRoom } from "../../../../service/builder/build/disk.ts";
 import { folder, onFolder } from "../../own-folder.ts";
-import { fill, nest } from "../harness.ts";
+import { fill } from "../harness.ts";
 
 onFolder();
 const at = (name: string) => join(folder, name);
@@ -53,11 +53,6 @@ test("a second name takes nothing; a link, an empty, a sparse and an unreadable 
   truncateSync(at("sparse"), 1 << 30);
   writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xff, 0xfe])]), "");
   expect(await taken()).toBe(one + 4 * 4096);
-});
-
-test("a folder that is nested deeper than a path may be is named", async () => {
-  nest(folder);
-  expect((await measure(folder)).closed.size).toBe(1);
 });
 
 test("a walk ends above a sum", async () => {

@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import {
-  changedBetween,
   currentRelease,
   deployed,
   draft,
@@ -41,14 +40,6 @@ test("a manifest counts once it is sealed, with the sum of its files and the rel
   const { files: _, ...manifest } = manifestOf(id(3));
   expect(readManifest(places, id(3))).toEqual({ ...manifest, bytes: 8 });
   expect(filesOf(places, id(3))).toEqual(files);
-});
-
-test("a manifest shows which files changed: those of another text, and those that one of two lacks", () => {
-  const file = (digit: string) => ({ size: 1, sha256: digit.repeat(64), built: id(3) });
-  const other = new Map([...files, ["index.html", file("3")], ["new.css", file("4")]] as const);
-  other.delete("app.css");
-  expect(changedBetween(files, other)).toEqual(["index.html", "app.css", "new.css"]);
-  expect(changedBetween(files, files)).toEqual([]);
 });
 
 test("a manifest of another release, and one that is no JSON, is none", () => {
