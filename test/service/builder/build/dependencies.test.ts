@@ -43,7 +43,8 @@ afterEach(() => server.close());
 const registries = { go: "https://127.0.0.1:1/go", npm: "https://127.0.0.1:1" };
 
 /** A build of these files in the site's folder. */
-function provided(files: Readonly<Record<string, string>> = site, folder = "docs", node = ""): Promise<void> {
+function provided(files: Readonly<Record<string, string>> = site, node = ""): Promise<void> {
+  const folder = "docs";
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(join(places.clone, folder, path, ".."), { recursive: true });
     writeFileSync(join(places.clone, folder, path), text);
@@ -145,15 +146,15 @@ const bringsLink = (path: string, to: string) => () => {
 
 test("packages are fetched for another lock file or release of Node alone, and leave where npm is off", async () => {
   unit = bringsLink(".bin/tool", "../a/tool.js");
-  await provided(packages, "docs", "/node-1");
-  await provided({ ...packages, "index.md": "" }, "docs", "/node-1");
+  await provided(packages, "/node-1");
+  await provided({ ...packages, "index.md": "" }, "/node-1");
   expect([fetches, readdirSync(join(tools(), ".bin"))]).toEqual([["{}"], ["tool"]]);
-  await provided(packages, "docs", "/node-2");
-  await provided({ ...packages, "package-lock.json": "{ }" }, "docs", "/node-2");
+  await provided(packages, "/node-2");
+  await provided({ ...packages, "package-lock.json": "{ }" }, "/node-2");
   expect(fetches).toHaveLength(3);
-  await provided({ ...packages, "node_modules/a.js": "" }, "docs", "/node-2");
+  await provided({ ...packages, "node_modules/a.js": "" }, "/node-2");
   expect([fetches.length, existsSync(tools())]).toEqual([3, false]);
-  await provided({ ...site, ...packages }, "docs", "/node-2");
+  await provided({ ...site, ...packages }, "/node-2");
   expect(fetches).toHaveLength(5);
   await provided(packages);
   expect(existsSync(tools())).toBe(false);
@@ -168,7 +169,7 @@ test.each([
   ["x", "../a", false],
 ] as const)("a link in what came, %s to %s, is taken: %s", async (path, to, isIn) => {
   unit = bringsLink(path, to);
-  const taken = provided(packages, "docs", "/node-1");
+  const taken = provided(packages, "/node-1");
   if (isIn) await taken;
   else await expect(taken).rejects.toThrow(`node_modules: ${path} is neither a file nor a folder.`);
   expect(existsSync(tools())).toBe(isIn);
@@ -185,17 +186,17 @@ test("npm has the package.json of each folder that the lock file links, and a li
     wanted.push(...readdirSync(at("wanted/packages"), { encoding: "utf8", recursive: true }));
     bringsLink("a/own", "../../packages/a")();
   };
-  for (const own of ["1", "2", "2"]) await provided({ ...linked, "packages/a/package.json": own }, "docs", "/node-1");
+  for (const own of ["1", "2", "2"]) await provided({ ...linked, "packages/a/package.json": own }, "/node-1");
   expect(fetches).toHaveLength(2);
   expect(wanted).toContain("packages/a/package.json");
   expect(wanted).not.toContain("packages/b");
   unit = bringsLink("a/own", "../../packages/b");
-  await expect(provided(linked, "docs", "/node-2")).rejects.toThrow("a/own is neither");
+  await expect(provided(linked, "/node-2")).rejects.toThrow("a/own is neither");
 });
 
 test.each([
   ["package.json", "no package-lock.json beside it. Run npm install"],
   ["yarn.lock", "no package-lock.json beside it, but yarn.lock. Run npm install"],
 ])("with npm, a site with %s alone is rejected", async (name, reason) => {
-  await expect(provided({ [name]: "" }, "docs", "/node-1")).rejects.toThrow(reason);
+  await expect(provided({ [name]: "" }, "/node-1")).rejects.toThrow(reason);
 });

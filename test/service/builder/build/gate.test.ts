@@ -46,11 +46,6 @@ test.each<[string, () => unknown, string | RegExp]>([
   ["a link", () => symlinkSync("/etc", join(out, "etc")), "Hugo wrote symbolic links, which may lead anywhere: etc."],
   ["more than fits into memory", () => fill(out, 2_300), `Hugo wrote ${tooMany}. Make the site smaller.`],
   ["a pipe", () => spawnSync("mkfifo", [join(out, "p")]), "Hugo wrote something that is no file: p. Remove it."],
-  [
-    "a name that is not UTF-8",
-    () => writeFileSync(Buffer.concat([Buffer.from(`${out}/x`), Buffer.from([0xff])]), ""),
-    /^Hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/,
-  ],
   ["a pointer of Git LFS", () => write("a.pdf", pointer), "these files are pointers of Git LFS: a.pdf. Name them in"],
   [
     "a file that nginx would not serve",

@@ -61,8 +61,9 @@ test.each<[string, Known, string | null | undefined, string]>([
   expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
 });
 
-test("the changed paths decide on a new head, also after a rollback", () => {
+test("the changed paths decide on a new head, also after a rollback, and unknown ones start a build", () => {
   for (const at of [known, { ...known, held: "c".repeat(40) }]) expect(plan(at)).toBeUndefined();
+  expect(planBy({ unknown: "rewritten" }, buildPaths, b, [])).toEqual({ commit: b, reason: "rewritten" });
 });
 
 test("a scheduled build of the published commit is a release only if it differs; a requested one always is", () => {
@@ -83,11 +84,6 @@ test("a push below a folder that is read builds, whatever characters its name ha
   expect(planBy({ paths: ["README.md"] }, buildPaths, b).commit).toBe(b);
   const reason = "bbbbbbbbbbbb changes only content.md: nothing that the site is built from";
   expect(by("content.md", "content")).toEqual({ commit: null, reason });
-});
-
-test("unknown changes start a build", () => {
-  const reason = "the history was rewritten";
-  expect(planBy({ unknown: reason }, buildPaths, b, [])).toEqual({ commit: b, reason });
 });
 
 test("a plan without a build names the changed paths", () => {

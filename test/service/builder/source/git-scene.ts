@@ -32,7 +32,7 @@ export function onHostileHost(): void {
   });
   afterEach(() => {
     for (const fault of ["status", "trickles"] as const) delete host?.faults[fault];
-    if (host) Object.assign(host.lfs, { href: undefined, trickles: false });
+    if (host) host.lfs.href = undefined;
   });
   afterAll(async () => {
     site?.remove();

@@ -87,7 +87,6 @@ describe("the host's configuration", () => {
       "filter-of-system, filter-of-template, helper-of-system, helper-of-template, insteadOf of system, " +
         "line ends of system.txt, the host's name was looked up",
     ],
-    ["without HOME", () => ({ HOME: undefined }), "netrc"],
     [
       "with the HOME of the account, which systemd sets",
       (home) => ({ HOME: home }),

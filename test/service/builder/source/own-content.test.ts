@@ -72,16 +72,11 @@ describe("a site in a folder", () => {
     const mounts = "[[module.mounts]]\nsource = '../shared'\ntarget = 'data'\n";
     const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}`;
     const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
-    const excluded = "[lfs]\n\tfetchexclude = *.png\n";
-    const lfs = {
-      ...attributes,
-      ".lfsconfig": excluded,
-      "docs/media/a.png": pointer,
-      "docs/static/unused.png": pointer,
-    };
-    expect(await pushed({ ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...lfs })).toMatchObject({
-      ...{ result: "rejected", reason: expect.stringContaining("pointers of Git LFS: docs/media/a.png. ") },
-    });
+    const pointers = { "media/a.png": pointer, "static/unused.png": pointer };
+    const lfs = { ...attributes, ".lfsconfig": "[lfs]\n\tfetchexclude = *.png\n", ...inDocs(pointers) };
+    const reason = expect.stringContaining("pointers of Git LFS: docs/media/a.png. ");
+    const first = { ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...lfs };
+    expect(await pushed(first)).toMatchObject({ result: "rejected", reason });
     expect(await pushed({ "docs/media/a.png": null })).toMatchObject({ result: "published", warnings: [] });
     // In its unit Hugo cannot write there, and would print nothing.
     expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
