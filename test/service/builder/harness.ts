@@ -36,12 +36,13 @@ export function mountTmpfs(folder: string, options = "size=8m"): boolean {
 export const unmount = (folder: string) => void spawnSync("umount", [folder]);
 export const cannotMount = "only root with CAP_SYS_ADMIN can mount";
 
-/** A program in place of git, in this folder: this script, and then the git on `path`. Returns the PATH on which it is. */
-export function gitAfter(script: string, folder: string, path: string): string {
+/** A program in place of git: this script, and then the real one. Returns the PATH on which it is. */
+export function gitAfter(script: string, site: Bench): string {
+  const folder = join(site.folder, "bin");
   mkdirSync(folder);
   const text = `#!/bin/sh\nPATH=\${PATH#*:}\n${script}\nexec git "$@"\n`;
   writeFileSync(join(folder, "git"), text, { mode: 0o755 });
-  return `${folder}:${path}`;
+  return `${folder}:${site.builder.path}`;
 }
 
 /** What the builder's functions take, with the real git but for one command of it, which ends like this. */
@@ -54,8 +55,7 @@ export function withCommand(site: Bench, command: string, ended: Partial<Ended> 
 export const refsOf = ({ places }: Pick<Bench, "places">): string[] =>
   execFileSync("git", ["-C", places.clone, "for-each-ref", "--format=%(refname)"], { encoding: "utf8" })
     .trim()
-    .split("\n")
-    .toSorted();
+    .split("\n");
 
 /** Makes so many folders with paths as long as a path may be. */
 export function fill(folder: string, count: number): void {

@@ -9,9 +9,8 @@ onPlaces();
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
 test("the names in a site's folder are those of every version", () => {
-  const { release, manifest, ...names } = placesOf({
-    ...{ site: "/s", spool: "/spool", requests: "/requests", rootRequests: "/root" },
-  });
+  const given = { site: "/s", spool: "/spool", requests: "/requests", rootRequests: "/root" };
+  const { release, manifest, ...names } = placesOf(given);
   expect(Object.values(names).join(" ").replaceAll("/s/work/", "")).toBe(
     "/spool /requests /root /s /s/current /s/releases /s/status.json /s/work taken parked clone out cache cache/pages.csv " +
       "stats.json history wanted fetched dependencies lfs manifests held paused reported unbuilt.json purged runs room-for checked-out made-anew",

@@ -1,28 +1,21 @@
 /** The bounds of a site on the disk, and of git's memory: what a push can take, and what it could take without each. */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { tooMany } from "../../../../service/builder/files.ts";
-import { folder as extra, onFolder } from "../../own-folder.ts";
-import { type Bench, cannotBuild, closeGitHost, gitAfter, published, runWithout, type Without } from "../harness.ts";
+import { gitAfter, runWithout, type Without } from "../harness.ts";
 import { says, siteFiles } from "../hugo-site.ts";
 import { leaveManifests } from "../largest.ts";
+import { onCopies, site } from "../scene.ts";
 
 const MiB = 1 << 20;
-let site: Bench;
-onFolder();
-beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
-afterEach(() => site?.remove());
-afterAll(closeGitHost);
-
-const limit = { releaseBytes: 4 * MiB, memoryMiB: 256 };
+onCopies(1, { limit: { memoryMiB: 256 } });
 
 test("200 KiB of nested folders with 100 million paths are rejected; without that git runs out of its memory", async () => {
-  site = await published(1, { limit });
   site.repository.pushNested("static/logo.svg");
   site.deliver();
   // As the unit's LimitDATA=.
-  const path = gitAfter("ulimit -d 262144", join(extra, "bin"), site.builder.path);
+  const path = gitAfter("ulimit -d 262144", site);
   const { last } = await site.work({ ...site.builder, path });
   expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining(tooMany) });
   const admission: Without = ["run.ts", "if (commit !== null) await admit(context, commit);", ""];
@@ -33,7 +26,6 @@ test("200 KiB of nested folders with 100 million paths are rejected; without tha
 });
 
 test("five releases of many long paths keep no builder from starting in its memory, and did without a bound", async () => {
-  site = await published(1, { limit: { releaseBytes: 1 << 30 } });
   site.deliver();
   // As pushes of one blob under many paths once left them.
   leaveManifests(site.places, 145_161, 460);
@@ -48,15 +40,12 @@ test("five releases of many long paths keep no builder from starting in its memo
 });
 
 test("what earlier pushes left in the clone keeps no push from its page: the clone is made anew, once for each head", async () => {
-  site = await published(1, { limit });
   // Beside .git: the builder removes a clone that cannot be pruned within the limit, without a warning.
   const left = join(`${site.places.clone}.new`, "left");
   // Until the builder has seen it, and ends git.
-  const path = gitAfter(
-    `[ "$1" != fetch ] || while [ -e ${left} ]; do sleep 0.1; done`,
-    join(extra, "bin"),
-    site.builder.path,
-  );
+  const path = gitAfter(`[ "$1" != fetch ] || while [ -e ${left} ]; do sleep 0.1; done`, site);
+  const limits = { ...site.builder.settings.limits, releaseBytes: 4 * MiB };
+  const builder = { ...site.builder, path, settings: { ...site.builder.settings, limits } };
   const fill = () => {
     mkdirSync(dirname(left), { recursive: true });
     writeFileSync(left, Buffer.alloc(13 * MiB));
@@ -64,10 +53,9 @@ test("what earlier pushes left in the clone keeps no push from its page: the clo
   fill();
   site.push(siteFiles(2));
   const anew: Without = ["run.ts", "|| error instanceof TooMuch", ""];
-  const open = await runWithout(site, [anew], { PATH: path });
+  const open = await runWithout({ ...site, builder }, [anew], { PATH: path });
   expect(open.last.reason).toMatch(/^the site wrote more than it may: /);
   const warning = /^the clone is made anew, as earlier pushes may have filled it: the site wrote more than it may: /;
-  const builder = { ...site.builder, path };
   const { last } = await site.work(builder);
   expect(last).toMatchObject({ result: "published", warnings: [expect.stringMatching(warning)] });
   fill();

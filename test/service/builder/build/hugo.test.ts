@@ -116,9 +116,8 @@ test("Hugo's warnings are reported once each, without their times, the first fiv
   const two = ["Hugo: a", `Hugo: b?${"c".repeat(298)}…`];
   expect(warningsOf(lines.join("\n"))).toEqual(two);
   const five = [...two, "Hugo: d", "Hugo: e", "Hugo: f"];
-  expect(warningsOf([...lines, "WARN d\nWARN e\nWARN f\nWARN g\nWARN h"].join("\n"))).toEqual([
-    ...[...five, "Hugo: 2 more warnings"],
-  ]);
+  const all = warningsOf([...lines, "WARN d\nWARN e\nWARN f\nWARN g\nWARN h"].join("\n"));
+  expect(all).toEqual([...five, "Hugo: 2 more warnings"]);
   // Of 0.111, and one that has a cause.
   expect(warningsOf(`i18n|MISSING_TRANSLATION|en|a\nWARN  x: ${denied("https://x/", "http.urls")}`)).toEqual([
     "Hugo: i18n|MISSING_TRANSLATION|en|a",

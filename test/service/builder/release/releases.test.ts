@@ -42,13 +42,6 @@ test("a manifest counts once it is sealed, with the sum of its files and the rel
   expect(filesOf(places, id(3))).toEqual(files);
 });
 
-test("a manifest of another release, and one that is no JSON, is none", () => {
-  make(2);
-  writeFileSync(places.manifest(id(3)), readFileSync(places.manifest(id(2))));
-  writeFileSync(places.manifest(id(4)), "{");
-  expect([3, 4, 5].map((number) => readManifest(places, id(number)))).toEqual([undefined, undefined, undefined]);
-});
-
 test("releases are those with a folder, a manifest and a name, newest first", () => {
   make(2, 10, 9);
   mkdirSync(places.release(id(11)));

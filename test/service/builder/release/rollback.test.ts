@@ -55,25 +55,21 @@ test("a writer's request builds the rollback's commit with the present content; 
   expect(site.page()).toContain(says(2));
 });
 
-test("a rollback to the head ends the hold, and so does a commit that builds nothing", async () => {
+test("a rollback to the head ends the hold, a newer commit that fails does not, and one that builds nothing does", async () => {
+  const head = site.repository.head()!;
   await rollBack(contextOf(site), first);
   expect(await rollBack(contextOf(site), second)).toMatchObject({ reason: `${second} is published` });
   expect(await site.delivered()).not.toHaveProperty("held");
   expect(site.page()).toContain(says(2));
   await rollBack(contextOf(site), first);
-  // The bad change is reverted: nothing differs from the published commit.
-  const status = await site.pushed({ ...siteFiles(1), "static/app.2.css": null });
-  expect(status).not.toHaveProperty("held");
-  expect(status.last).toMatchObject({ result: "nothing" });
-});
-
-test("a rollback holds where a newer commit fails and the branch is set back", async () => {
-  const head = site.repository.head()!;
-  await rollBack(contextOf(site), first);
   const failing = await site.pushed({ "layouts/index.html": "{{ nothing }}" });
   expect(failing).toMatchObject({ held: head, last: { result: "failed" } });
   site.repository.point(head);
   expect(await site.work()).toMatchObject({ deployed: { release: first }, last: { result: "nothing" } });
+  // The bad change is reverted: nothing differs from the published commit.
+  const status = await site.pushed({ ...siteFiles(1), "static/app.2.css": null });
+  expect(status).not.toHaveProperty("held");
+  expect(status.last).toMatchObject({ result: "nothing" });
 });
 
 test("a rollback publishes by a relative link without the git host, the link and the clone", async () => {

@@ -71,8 +71,9 @@ test("a schedule makes no release without a change, and one of the content that 
 test("status.json lists no release without a manifest that can be read, and is a warning where it cannot be written", async () => {
   makeReleases(site.places, 11, 12, 13);
   rmSync(site.places.manifest(releaseId(12)));
-  mkdirSync(site.places.release(releaseId(20)));
+  for (const number of [20, 21]) mkdirSync(site.places.release(releaseId(number)));
   writeFileSync(site.places.manifest(releaseId(20)), "{");
+  writeFileSync(site.places.manifest(releaseId(21)), readFileSync(site.places.manifest(releaseId(13))));
   site.tick();
   const { releases: listed, deployed } = await site.work();
   expect(listed.map(({ id }) => id)).toEqual([releaseId(13), releaseId(11), deployed!.release]);

@@ -33,15 +33,18 @@ const tick = () => put(places.rootRequests, "tick");
 const kinds = (of = take(places).markers) => of.map(({ kind }) => kind).sort();
 const names = (folder: string) => readdirSync(folder).filter((name) => !name.startsWith("."));
 
-test("a request in root's folder is a tick, a schedule, a rollback or a build, by its name; in the members' it is a build", () => {
+test("a request in root's folder is a tick, a schedule, a rollback or a build, by its name; in the members' it is a build, named so", () => {
   const given = ["tick", "schedule", "rollback-000002-abc", "please", "rollback-000002-abc\nof two lines"];
   for (const name of given) put(places.rootRequests, name);
   expect(kinds()).toEqual(["request", "request", "rollback", "schedule", "tick"]);
   for (const name of given) put(places.requests, name);
   const open = { ...places, rootRequests: places.requests };
   expect(kinds(pending(open))).toContain("rollback");
+  expect(named(pending(places), 10)).toContain("request of root (please)");
   for (const name of given) rmSync(join(places.rootRequests, name));
-  expect(new Set(kinds())).toEqual(new Set(["request"]));
+  const { markers } = take(places);
+  expect(new Set(kinds(markers))).toEqual(new Set(["request"]));
+  expect(named(markers)).toContain("request of a writer (please)");
 });
 
 test("a request of root comes by its age, after the deliveries", () => {
@@ -70,12 +73,6 @@ test("a request of root stays until it is done, and one that replaces it meanwhi
   expect(names(places.rootRequests)).toEqual([]);
   // Root has taken it back.
   removeDone(places, again);
-});
-
-test("a request is named after the folder that it came from, which no writer can choose", () => {
-  for (const folder of [places.requests, places.rootRequests]) put(folder, "build");
-  const names = take(places).markers.map(({ name }) => name);
-  expect(names).toEqual(["request of a writer (build)", "request of root (build)"]);
 });
 
 test("a request of a member is noted, so that the next start finds it after a kill, until it is done", () => {
