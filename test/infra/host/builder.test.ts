@@ -1,11 +1,11 @@
-/** What a site's configuration becomes: settings, units as systemd reads them, folders, facts. Host suites run them. */
+/** What a site's configuration becomes, where golden.test.ts does not show it: settings, units, facts. */
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
-import { builderLayer, builderSettings, foldersOf } from "../../../infra/host/builder/builder.ts";
+import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
 import { look } from "../../../infra/host/builder/hugo.ts";
-import { builderUser, generatorUser, paths, reporterUser, units } from "../../../infra/host/paths.ts";
+import { paths, units } from "../../../infra/host/paths.ts";
 import { credentialFiles } from "../../../infra/host/secrets/secrets.ts";
 import { endOfFolders } from "../../../service/builder/build/content.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
@@ -25,31 +25,26 @@ const changed = (change: Partial<Site>, more: Partial<Hook> = {}): Settings => (
 const filesOf = (settings: Settings) => builderLayer(settings, exampleHost).files;
 const endingIn = (end: string, files = layer.files) => files.find(({ path }) => path.endsWith(end))!.text;
 const hugoOf = (settings: Settings) => endingIn(units.generator("docs"), filesOf(settings));
-const folders = endingIn(paths.builderTmpfiles);
 
 describe("exposure", () => {
   needs("systemd-analyze");
 
   test.each([
-    // It needs a socket, modes that let another account remove what it made, and memory that may be written and run.
+    // Modes that let another account remove what it made, and memory that may be written and run; the first, a socket.
     [units.fetcher("docs"), 2],
-    // It needs git's network, the spool's group, and modes with which the web server reads what it makes.
-    [units.build("docs"), 11],
-    // It needs modes that let another account remove what it made, and memory that may be written and run.
     [units.generator("site"), 2],
-    // It reads an address, so it needs a network, and content of a group, so it needs that group.
+    // git's network, the spool's group, and modes with which the web server reads what it makes.
+    [units.build("docs"), 11],
+    // A network, as it reads an address; and a group, for content of that group.
     [units.generator("docs"), 11],
-    // It talks to the service manager, and writes into a folder of another account.
-    [units.reconcile("site"), 7],
-    // It enters homes that are closed, as root, and has no network.
-    [units.content("docs"), 14],
-    // It needs a network.
     [units.report("docs"), 11],
+    // These talk to the service manager; the first writes into another account's folder, the second removes there.
+    [units.reconcile("site"), 7],
+    [units.stop("site"), 9],
+    // As root it enters homes that are closed, without a network.
+    [units.content("docs"), 14],
     // It starts what is setuid, which no filter of system calls and no namespace of users may precede.
     [units.mail("docs"), 85],
-    // It talks to the service manager, and removes what other accounts made.
-    [units.stop("site"), 9],
-    // It makes a local socket, and limits its own core dumps.
     [units.agent("docs"), 3],
   ])("systemd rates %s at %i tenths", (name, tenths) => {
     expect(exposure(name, text(name))).toBe(tenths);
@@ -57,24 +52,9 @@ describe("exposure", () => {
 });
 
 describe("units", () => {
-  const hugo = { site: units.generator("site"), docs: units.generator("docs") };
-
-  // Whose effect no test of test/hosts has. golden.test.ts has the whole units.
-  test.each<[unit: string, key: string, value: string]>([
-    [
-      hugo.site,
-      "User|LoadCredential|LoadCredentialEncrypted|ReadWritePaths|SupplementaryGroups",
-      generatorUser("site"),
-    ],
-    [units.build("docs"), "MemoryMax|LimitDATA|LimitFSIZE|TasksMax", "512M\n256\n1024M\n8192M"],
-    // A .path unit watches states, as a change during a run would be lost.
-    [units.reportPath("docs"), "DirectoryNotEmpty|PathChanged|PathModified", `${paths.reports}/docs`],
-    [units.buildPath("site"), "PathChanged|PathModified|PathExists|Unit", ""],
-    // The tick's unit needs no capability, and enters only the folder of root's requests.
-    [units.reconcile("docs"), "CapabilityBoundingSet", ""],
-    [units.reconcile("docs"), "ReadWritePaths", paths.rootRequests],
-  ])("%s has %s=%j", (unit, key, expected) => {
-    expect(values(text(unit), key).join("\n")).toBe(expected);
+  test("the tick's unit needs no capability, and enters only the folder of root's requests", () => {
+    const tick = text(units.reconcile("docs"));
+    expect(values(tick, "CapabilityBoundingSet|ReadWritePaths")).toEqual([paths.rootRequests, ""]);
   });
 
   test("nothing but the ssh-agent has the deploy key, and nothing but the reporter what it sends with", () => {
@@ -89,21 +69,6 @@ describe("units", () => {
     ]);
   });
 
-  test("a part of a site that is not configured has no file, folder, group or program", () => {
-    const alone = builderLayer({ ...rebuilt, hooks: [plainHook] }, exampleHost);
-    const has = ({ files }: typeof alone, path: string) => files.some((file) => file.path.includes(path));
-    for (const path of ["content@docs", "docs.known_hosts", "report@docs", "reporter/docs.json", "pushgate-mail-docs"])
-      expect([path, has(alone, path), has(layer, path)]).toEqual([path, false, true]);
-    const common = ({ facts }: typeof alone) => facts.find(({ name }) => name === "the builder's folders")!.want;
-    expect([common(alone), common(layer)].map((want) => want.includes("reports"))).toEqual([false, true]);
-    for (const { want } of [...alone.facts, ...layer.facts]) expect(want).not.toContain("undefined");
-    expect(unitText(alone.files, hugo.site)).not.toMatch(/generator-content|pushgate-content|contentDir/);
-    for (const key of ["writers", "content"])
-      expect(values(hugoOf(changed({ [key]: undefined })), "SupplementaryGroups")).toEqual([]);
-    const quiet = changed({ notify: [] } as object, { setsStatus: undefined } as object);
-    expect(filesOf(quiet).filter(({ path }) => /report.*docs/.test(path))).toEqual([]);
-  });
-
   test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
     const unit = text(units.mail("docs"));
     expect(values(unit, "ExecStart")).toEqual([
@@ -114,15 +79,6 @@ describe("units", () => {
     expect(unit).not.toMatch(
       /^(NoNewPrivileges|DynamicUser|LockPersonality|MemoryDenyWriteExecute|PrivateDevices|PrivateUsers|ProtectClock|ProtectHostname|ProtectKernel\w+|Restrict\w+|SystemCall\w+)=/m,
     );
-    const mail = { name: "mail", url: "mailto:a@example.org", format: "email" as const, published: false };
-    const alone = changed({ notify: [mail] }, { setsStatus: undefined } as object);
-    expect(values(unitText(filesOf(alone), units.report("docs")), "LoadCredentialEncrypted")).toEqual([]);
-    expect(credentialFiles(alone)).toEqual(["docs", "docs.deploy-key", "site"]);
-  });
-
-  test("each of a git host's keys is a line", () => {
-    const files = filesOf(changed({ knownHosts: ["a ssh-ed25519 A", "a ssh-rsa B"] }));
-    expect(endingIn("docs.known_hosts", files)).toBe("a ssh-ed25519 A\na ssh-rsa B\n");
   });
 
   test("for content on the host a shell prints what the builder reads", () => {
@@ -140,25 +96,10 @@ describe("units", () => {
 });
 
 describe("the layer", () => {
-  test("a site's requests are for its writers, who cannot list them, or for the builder alone; root's are for neither", () => {
-    const [plain, docs] = sitesOf(rebuilt).map((hook) => foldersOf(hook)[0]!);
-    expect(plain).toEqual([`${paths.requests}/site`, "700", "pushgate-build-site:pushgate-build-site"]);
-    expect(docs).toEqual([`${paths.requests}/docs`, "1730", "pushgate-build-docs:docs"]);
-    for (const hook of ["site", "docs"])
-      expect(folders).toContain(`d ${paths.rootRequests}/${hook} 0770 root ${builderUser(hook)} -\n`);
-    expect(folders).toContain(`d ${paths.reports}/docs 0770 ${builderUser("docs")} ${reporterUser("docs")} -\n`);
-    for (const hook of ["site", "docs"])
-      expect(folders).toContain(`\nd ${paths.generator}/${hook}/result 0755 root root -\n`);
-  });
-
-  test("its facts look at the units of each target, and at units that systemd has not read", () => {
+  test("its facts look at the units of each target", () => {
     const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
-    expect(layer.facts.find(({ name }) => name.startsWith("the builder's units"))).toMatchObject({
-      read: "stale 'pushgate-*@*' 'pushgate-generator-*.socket' 'pushgate-fetcher-*.socket' 'pushgate-stop-*.socket' 'pushgate-mail-*.socket'",
-      want: "none",
-    });
   });
 
   test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
@@ -181,69 +122,43 @@ describe("settings", () => {
     expect(v.parse(reporterShape, settings)).toEqual(settings);
   });
 
-  test.each([
-    [undefined, true, ["status"]],
-    ["https://chat.example.org/hooks/builds", undefined, ["notify"]],
-    ["https://chat.example.org/hooks/builds", true, ["status", "notify"]],
-  ])("of a reporter name its recipients: notify %s, status %s", (notify, setsStatus, names) => {
-    const settings = changed(
-      { notify: notify ? [{ name: "team", url: notify, format: "standard", published: true }] : [] } as object,
-      { setsStatus } as object,
-    );
+  const team = { name: "team", url: "https://chat.example.org/x", format: "standard", published: true } as const;
+  const mail = { ...team, url: "mailto:a@example.org", format: "email" } as const;
+  const hostname = "www.example.org";
+  test.each<[of: string, change: Partial<Site>, setsStatus: true | undefined, credentials: string[]]>([
+    ["a status", { notify: [] }, true, ["status"]],
+    ["a notification", { notify: [team] }, undefined, ["notify"]],
+    ["mail, which has no secret", { notify: [mail] }, undefined, []],
+    ["all, and a purge of the zone", { notify: [team], purge: true, hostname }, true, ["status", "notify", "purge"]],
+  ])("of a reporter, and its unit's credentials, are those of %s", (_, change, setsStatus, credentials) => {
+    const settings = changed(change, { setsStatus } as object);
+    const { files } = builderLayer(settings, { name: "web2" }, {}, "z0");
+    const { status, notify, purge, site: page } = JSON.parse(endingIn("reporter/docs.json", files));
+    expect([status?.context, notify.length]).toEqual([setsStatus && "pushgate/web2/docs", change.notify!.length]);
+    expect(purge).toBe(change.purge && "https://api.cloudflare.com/client/v4/zones/z0/purge_cache");
+    expect(page).toBe(change.hostname && `https://${hostname}/`);
+    const { reports } = builderSettings(sitesOf(settings)[1]!);
+    const named = change.notify!.map(({ name, published }) => ({ name, published }));
+    expect(reports).toMatchObject({ status: setsStatus ?? false, purge: change.purge ?? false, notify: named });
+    const ofDocs = credentials.map((kind) => [kind, `docs.${kind}`] as const);
+    const loaded = values(unitText(files, units.report("docs")), "LoadCredentialEncrypted");
+    expect(loaded).toEqual(ofDocs.map(([kind, name]) => `${kind}:${paths.credentials}/${name}`));
+    const names = ["docs", "docs.deploy-key", ...ofDocs.map(([, name]) => name), "site"];
+    expect(credentialFiles(settings)).toEqual(names.sort());
+  });
+
+  test("of previews name their address, which the builder sends to Hugo; they have credentials of their own", () => {
+    const settings = changed({ previews: { hostname: "preview.example.org", branches: ["*"], keep: 10 } });
     const files = filesOf(settings);
-    const { status, notify: recipients } = JSON.parse(endingIn("reporter/docs.json", files));
-    expect([status !== undefined, recipients.length > 0]).toEqual(
-      ["status", "notify"].map((key) => names.includes(key)),
-    );
-    const credentials = values(unitText(files, units.report("docs")), "LoadCredentialEncrypted");
-    expect(credentials.map((line) => line.split(":")[0])).toEqual(names);
-    expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({
-      ...{
-        status: names.includes("status"),
-        notify: names.includes("notify") ? [{ name: "team", published: true }] : [],
-      },
-    });
-  });
-
-  test("of a reporter that purges name the zone, and the builder's say so; its unit has that credential", () => {
-    const settings = changed({ notify: [], purge: true, hostname: "www.example.org" });
-    const { files } = builderLayer({ ...settings, hooks: settings.hooks.slice(1) }, exampleHost, {}, "z0");
-    expect(JSON.parse(endingIn("reporter/docs.json", files)).purge).toBe(
-      "https://api.cloudflare.com/client/v4/zones/z0/purge_cache",
-    );
-    expect(builderSettings(sitesOf(settings)[1]!).reports).toMatchObject({ notify: [], purge: true });
-    expect(values(unitText(files, units.report("docs")), "LoadCredentialEncrypted")).toContain(
-      `purge:${paths.credentials}/docs.purge`,
-    );
-    expect(credentialFiles(settings)).toContain("docs.purge");
-    expect(credentialFiles(rebuilt)).not.toContain("docs.purge");
-  });
-
-  test("of previews name their address, which the builder sends to Hugo; they have a reporter and credentials of their own", () => {
-    const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
-    const files = filesOf(changed({ previews }));
     expect(JSON.parse(endingIn("builder/docs-previews.json", files))).toMatchObject({
       hook: "docs-previews",
       previews: { branches: ["*"], keep: 10, url: "https://preview.example.org/" },
     });
-    expect(JSON.parse(endingIn("builder/docs.json", files))).not.toHaveProperty("previews");
-    const start = values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0];
-    expect(start).toMatch(
+    expect(values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0]).toMatch(
       /^\/bin\/sh -c '.*; read -r HUGO_BASEURL && export HUGO_BASEURL \|\| exit; .*exec "\$\$@"' sh \/\S+ --minify /,
     );
-    expect(credentialFiles(changed({ previews }))).toEqual(
+    expect(credentialFiles(settings)).toEqual(
       [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),
     );
-  });
-
-  test("of a reporter have the address of a site that pushgate serves, and a result of its own for each host", () => {
-    const of = (settings: Settings, name = "web1") =>
-      JSON.parse(endingIn("reporter/docs.json", builderLayer(settings, { name }).files));
-    expect([of(rebuilt), of(changed({ hostname: "www.example.org" }))].map((one) => one.site)).toEqual([
-      ...[undefined, "https://www.example.org/"],
-    ]);
-    expect(["web1", "web2"].map((name) => of(rebuilt, name).status.context)).toEqual([
-      ...["pushgate/web1/docs", "pushgate/web2/docs"],
-    ]);
   });
 });
