@@ -1,6 +1,5 @@
 /** The egress table in a real kernel: which addresses each build account reaches, and how fast others are rejected. */
-import { afterAll, describe, expect, test } from "vitest";
-import type { Hook, Site } from "../../../infra/config/settings.ts";
+import { describe, expect, test } from "vitest";
 import { egressLayer } from "../../../infra/host/egress/egress.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
 import { paths } from "../../../infra/host/paths.ts";
@@ -9,7 +8,6 @@ import { cable, connect, inNamespace, needs, Root } from "./namespace.ts";
 
 const layer = egressLayer(rebuilt);
 const root = new Root();
-afterAll(() => root.remove());
 /** A user namespace has no account but root, so root takes the place of the account in the file `who`. */
 const users = `for name; do [ "$name" = "$(cat ${root.at("who")})" ] && uid=0 || uid=65534; echo "$name:x:$uid:"; done`;
 root.write("bin/getent", `#!/bin/sh\nshift\n${users}\n`, 0o755);
@@ -85,60 +83,50 @@ describe("in a namespace", () => {
   const open = [...internet, office, office6];
   const ofDocs = [...toPorts(open, 443, 2222), ...dns];
   const private_ = "s/ ip6? daddr != \\@private.//g";
+  const noFib = "s/^ {4}fib .*\\n//gm";
   /** `change`: in Perl, of the table's text, for what happens without some of its words. */
-  type Row = [account: string, change: string, how: string, reaches: readonly string[]];
-  test.each<[what: string, rows: Row[]]>([
+  const rows: [what: string, account: string, change: string, how: string, reaches: readonly string[]][] = [
+    ["the name server, and the repository's port", "build-site", "", tcp, [...toPorts(internet, 443), ...dns]],
+    ["without reject", "build-site", "s/^ {4}(meta l4proto tcp )?reject .*\\n//gm", tcp, toPorts(everywhere, ...ports)],
+    ["without private ranges", "build-site", private_, tcp, [...toPorts(all, 443), ...dns]],
     [
-      "the builder reaches name server and its repository's port on the internet; more without a rule",
-      [
-        ["build-site", "", tcp, [...toPorts(internet, 443), ...dns]],
-        ["build-site", "s/^ {4}(meta l4proto tcp )?reject .*\\n//gm", tcp, toPorts(everywhere, ...ports)],
-        ["build-site", private_, tcp, [...toPorts(all, 443), ...dns]],
-        ["build-site", "s/ tcp dport \\{ 443 \\}//g", tcp, [...toPorts(internet, ...ports), `${neighbour} 53`]],
-      ],
+      "without ports",
+      "build-site",
+      "s/ tcp dport \\{ 443 \\}//g",
+      tcp,
+      [...toPorts(internet, ...ports), `${neighbour} 53`],
     ],
+    ["the site's own ranges", "build-docs", "", tcp, ofDocs],
     [
-      "the ranges of one site are open to no other site, and would be if both had one chain",
-      [
-        ["build-docs", "", tcp, ofDocs],
-        ["build-site", "s/jump pushgate-build-site/jump pushgate-build-docs/", tcp, ofDocs],
-      ],
+      "another site's, with its chain",
+      "build-site",
+      "s/jump pushgate-build-site/jump pushgate-build-docs/",
+      tcp,
+      ofDocs,
     ],
-    [
-      "the builder does not reach the host itself, in an opened range or at its public address, and would without the rule",
-      [
-        ["build-docs", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...open, ...itself], 443, 2222), ...dns]],
-        ["build-site", "s/^ {4}fib .*\\n//gm", tcp, [...toPorts([...internet, own, own6], 443), ...dns]],
-      ],
-    ],
-    [
-      "the reporter reaches name server and its ports, and the host's cloud without the private ranges; the fetcher nothing",
-      [
-        ["fetcher-docs", "", tcp, []],
-        ["report-docs", "", tcp, [...toPorts(open, 443), ...dns]],
-        ["report-docs", private_, tcp, [...toPorts(all, 443), ...dns]],
-      ],
-    ],
-    ["other accounts reach everything", [["other", "", tcp, toPorts(everywhere, ...ports)]]],
-    [
-      "by UDP the builder reaches its name servers' port 53 alone, and everything without one of the two lines",
-      [
-        ["build-site", "", udp, dns],
-        ["build-site", "s/^ {4}reject with icmpx .*\\n//gm", udp, toPorts(all, ...ports)],
-        ["build-site", "s/ip6? daddr \\{[^}]*\\} udp dport/udp dport/g", udp, toPorts(all, 53)],
-        ["build-site", "s/udp dport \\{ 53 \\}/meta l4proto udp/g", udp, toPorts(servers, ...ports)],
-      ],
-    ],
-  ])("%s", (_, rows) => {
+    // An opened range and the internet hold the host's own addresses.
+    ["the host, in a range", "build-docs", noFib, tcp, [...toPorts([...open, ...itself], 443, 2222), ...dns]],
+    ["the host, in public", "build-site", noFib, tcp, [...toPorts([...internet, own, own6], 443), ...dns]],
+    ["nothing", "fetcher-docs", "", tcp, []],
+    ["the reporter's ports", "report-docs", "", tcp, [...toPorts(open, 443), ...dns]],
+    ["the host's cloud, without private ranges", "report-docs", private_, tcp, [...toPorts(all, 443), ...dns]],
+    ["everything, with another account", "other", "", tcp, toPorts(everywhere, ...ports)],
+    ["the name server's port by UDP", "build-site", "", udp, dns],
+    ["all by UDP, without reject", "build-site", "s/^ {4}reject with icmpx .*\\n//gm", udp, toPorts(all, ...ports)],
+    ["that port anywhere", "build-site", "s/ip6? daddr \\{[^}]*\\} udp dport/udp dport/g", udp, toPorts(all, 53)],
+    ["all their ports", "build-site", "s/udp dport \\{ 53 \\}/meta l4proto udp/g", udp, toPorts(servers, ...ports)],
+  ];
+  test("each account reaches its own addresses and ports alone, and more without one of the rules", () => {
     const found = host(
-      rows.map(([account, change, how]) => {
+      rows.map(([, account, change, how]) => {
         // Root is the account here, and listens: what it answers is not the account's traffic.
         const printed = `${script} --print | sed 's/skuid [0-9]*/& ct direction original/' >printed`;
         const changed = `perl -0pe '${change}' printed >changed; ${change && "! cmp -s printed changed"}`;
         return `cd ${root.folder}; printf pushgate-${account} >who\n${printed}\n${changed}\nnft -f changed\n${how}`;
       }),
     );
-    expect(found.map(arrived)).toEqual(rows.map(([, , , reaches]) => [...new Set(reaches)].sort()));
+    const sorted = rows.map(([what, , , , reaches]) => [what, [...new Set(reaches)].sort()]);
+    expect(found.map((printed, i) => [rows[i]![0], arrived(printed)])).toEqual(sorted);
   });
 
   test("a rejected connection fails at once, on both address families and for UDP", () => {
@@ -197,39 +185,8 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
   });
 });
 
-describe("the configuration", () => {
-  const [site, docs] = rebuilt.hooks as readonly [Hook, Hook];
-  const textOf = (path: string, hooks: readonly Hook[] = rebuilt.hooks) =>
-    egressLayer({ ...rebuilt, hooks }).files.find((one) => one.path === path)!.text;
-  const portsOf = (account: string, ...hooks: readonly Hook[]) =>
-    new RegExp(`^pushgate-${account};(.*);.*;`, "m").exec(textOf(paths.egress, hooks))?.[1];
-  const changed = (hook: Hook, change: Partial<Hook>, ofSite: Partial<Site> = {}): Hook => ({
-    ...{ ...hook, ...change, site: { ...hook.site!, ...ofSite } },
-  });
-  const https = "https://git.example.net:3000/example/site.git";
-  const status = { setsStatus: true } as const;
-  test.each<[what: string, account: string, hook: Hook, ports: string | undefined]>([
-    ["https for themes and registries beside SSH", "build-docs", docs, "443, 2222"],
-    ["a generator that may read addresses", "generator-docs", docs, "443"],
-    ["a generator that may read none", "generator-site", site, ""],
-    ["no reporter without a report", "report-site", changed(site, { repository: https }), undefined],
-    ["the API's port", "report-site", changed(site, { repository: https, ...status }), "3000"],
-  ])("has %s", (_, account, hook, ports) => {
-    expect(portsOf(account, hook)).toBe(ports);
-  });
-
-  test("every account that the layer makes has a line that confines it, and a fact holds it", () => {
-    const accounts = [...textOf(paths.builderSysusers).matchAll(/^u (\S+) - /gm)].map(([, name]) => name!);
-    const confined = [...textOf(paths.egress).matchAll(/^([\w-]+);/gm)].map(([, name]) => name!);
-    expect(accounts.toSorted()).toEqual(confined.toSorted());
-    const facts = layer.facts.filter(({ read }) => read.startsWith("accounts "));
-    expect(
-      facts.map(({ name, read, want }) => [name, read, want.split("\n").map((line) => line.split(" ")[0])]),
-    ).toEqual(
-      ["site", "docs"].map((hook) => {
-        const own = accounts.filter((name) => name.endsWith(`-${hook}`));
-        return [`the build accounts of ${hook}`, `accounts ${own.map((one) => `'${one}'`).join(" ")}`, own];
-      }),
-    );
-  });
+test("every account that the layer makes has a line that confines it", () => {
+  const names = (path: string, line: RegExp) =>
+    [...layer.files.find((one) => one.path === path)!.text.matchAll(line)].map(([, name]) => name!);
+  expect(names(paths.builderSysusers, /^u (\S+) - /gm).sort()).toEqual(names(paths.egress, /^([\w-]+);/gm).sort());
 });
