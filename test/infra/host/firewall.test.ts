@@ -1,5 +1,5 @@
 /** The rules in a real kernel: which sources reach which port through an interface, with and without a rule. */
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer, firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { loopback, networks, v4 } from "../../../infra/networks.ts";
@@ -9,7 +9,6 @@ import { cable, connect, inNamespace, needs, Root } from "./namespace.ts";
 const layer = firewallLayer(example, exampleHost);
 const rules = firewallRules(example, exampleHost);
 const root = new Root();
-afterAll(() => root.remove());
 const file = root.write("/etc/pushgate/firewall.nft", rules);
 const drift = root.moved(layer.files.find(({ path }) => path.endsWith("/firewall-drift"))!.text);
 const driftScript = root.write("/usr/local/lib/pushgate/firewall-drift", drift, 0o755);

@@ -4,7 +4,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
 import { guardLayer, mustReject } from "../../../infra/host/guard/guard.ts";
@@ -15,7 +15,6 @@ import { connect, inNamespace, needs, Root } from "./namespace.ts";
 
 needs("unshare", "ip", "nft", "nginx", "perl");
 const root = new Root();
-afterAll(() => root.remove());
 /** With a third of the prober's time and of the guard's pauses, which are most of a test's; one row has the whole. */
 const hurried = (text: string) => text.replace("(0.25, 1.3)", "(0.13, 0.4)").replace("|| sleep 1\n", "|| sleep 0.1\n");
 const layers = [guardLayer(example), firewallLayer(example, exampleHost), routingLayer()];

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { ownVariables } from "../../../infra/config/site-checks.ts";
 import { buildArguments, environment } from "../../../infra/host/builder/hugo.ts";
 import { cannotBuild } from "../../service/builder/harness.ts";
@@ -13,7 +13,6 @@ beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
 /** Builds a site with these files. Returns what Hugo printed and the front page. */
 function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]["hugo"]>) {
   const root = new Root();
-  onTestFinished(() => root.remove());
   const at = { destination: root.at("out"), cache: root.at("cache") };
   for (const [path, text] of Object.entries(files)) root.write(join("source", path), text);
   const site = { hugo: { exec: [], http: [], ...hugo }, tools: {} };

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { matchesGlob } from "node:path";
 import * as v from "valibot";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { crossFaults } from "../../../infra/config/checks.ts";
 import { settled } from "../../../infra/config/derived.ts";
 import { type Config, shape } from "../../../infra/config/schema.ts";
@@ -54,7 +54,6 @@ const admitted = (names: readonly string[]): string[] =>
     return crossFaults({ ...config, hosts: hosts.map(at), hooks: hooks.map(at) }, false).length === 0;
   });
 const root = new Root();
-afterAll(() => root.remove());
 
 /** What nginx reports of a configuration with these servers, unless it accepts it. */
 function faultOf(text: string): string | undefined {

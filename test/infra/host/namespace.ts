@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { beforeEach } from "vitest";
+import { afterAll, beforeEach, onTestFinished } from "vitest";
 
 const packageOf = {
   bwrap: "bubblewrap",
@@ -98,9 +98,21 @@ mkdir -p /var/lib/pushgate/stamps /var/lib/systemd`;
   return { status, stdout, stderr };
 }
 
-/** A test's own folder, such as the root of a host: `at` gives a path in it, and `moved` writes such paths into a text. */
+/**
+ * A folder such as the root of a host: `at` gives a path in it, and `moved` writes such paths into a text. It leaves with
+ * the test that makes it, or else with the file's tests.
+ */
 export class Root {
   readonly folder = mkdtempSync(join(tmpdir(), "pushgate-root-"));
+
+  constructor() {
+    const leave = () => this.remove();
+    try {
+      onTestFinished(leave);
+    } catch {
+      afterAll(leave);
+    }
+  }
 
   at(path: string): string {
     return join(this.folder, path);
@@ -149,15 +161,11 @@ function unitsOf(files: Files): string[] {
 /** The faults that `systemd-analyze verify` finds in units; the programs that they start need not exist here. */
 export function verifyUnits(files: Files): string {
   const root = new Root();
-  try {
-    const written = unitsOf(files).map((name) =>
-      root.write(name, unitText(files, name).replace(/^(Exec\w+=)\S+/gm, "$1/bin/true")),
-    );
-    if (written.length === 0) throw new Error("no unit among the files");
-    return spawnSync("systemd-analyze", ["verify", "--man=no", ...written], { env, encoding: "utf8" }).stderr;
-  } finally {
-    root.remove();
-  }
+  const written = unitsOf(files).map((name) =>
+    root.write(name, unitText(files, name).replace(/^(Exec\w+=)\S+/gm, "$1/bin/true")),
+  );
+  if (written.length === 0) throw new Error("no unit among the files");
+  return spawnSync("systemd-analyze", ["verify", "--man=no", ...written], { env, encoding: "utf8" }).stderr;
 }
 
 /** Values of a unit's key, or of several in the unit's order: "one|other". */
@@ -166,10 +174,8 @@ export const values = (unit: string, key: string): string[] =>
 
 /** Tenths, as `systemd-analyze security` counts a unit's text. Debian 12's systemd and 13's compute the same. */
 export function exposure(name: string, unit: string): number {
-  const root = new Root();
-  const command = ["security", "--offline=true", "--no-pager", root.write(name, unit)];
+  const command = ["security", "--offline=true", "--no-pager", new Root().write(name, unit)];
   const { stdout } = spawnSync("systemd-analyze", command, { encoding: "utf8", env: { ...env, LC_ALL: "C" } });
-  root.remove();
   return Math.round(10 * Number(/Overall exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1]));
 }
 

@@ -1,6 +1,6 @@
 /** Origin key, request and certificate with the real openssl, below a folder that serves as the root of a host. */
 import { dirname } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Probed } from "../../../infra/apply/manifest.ts";
 import { quote } from "../../../infra/apply/shell.ts";
 import { clientCaLayer } from "../../../infra/host/client-ca/client-ca.ts";
@@ -12,7 +12,6 @@ import { inNamespace, needs, Root } from "./namespace.ts";
 
 needs("unshare", "openssl");
 const root = new Root();
-afterAll(() => root.remove());
 const key = root.at("/etc/pushgate/tls/origin.key");
 const csr = root.at("/etc/pushgate/tls/origin.csr");
 const layer = originKeyLayer(exampleHost);

@@ -1,6 +1,6 @@
 /** The packages layer with fakes of apt and dpkg, below a folder that serves as the root of a host. */
 import { existsSync, readFileSync } from "node:fs";
-import { afterEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/shell.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { packagesLayer } from "../../../infra/host/packages/packages.ts";
@@ -11,9 +11,8 @@ needs("unshare");
 
 const layer = packagesLayer(example);
 const all = ["iproute2", "nftables", "nginx", "nodejs", "openssl"];
-let root = new Root();
-afterEach(() => {
-  root.remove();
+let root: Root;
+beforeEach(() => {
   root = new Root();
 });
 const shim = "/usr/sbin/policy-rc.d";

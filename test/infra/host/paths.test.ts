@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import * as v from "valibot";
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/shell.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
 import { absolutePath, relativePath } from "../../../infra/config/values.ts";
@@ -19,7 +19,6 @@ import { exampleHost, made, rebuilt, serving } from "../../fixtures.ts";
 import { inNamespace, needs, Root, verifyUnits } from "./namespace.ts";
 
 const root = new Root();
-afterAll(() => root.remove());
 
 /** What a shell, systemd or nginx reads as more than a character. */
 const parts = [

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { fileURLToPath } from "node:url";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { layerOf } from "../../../infra/host/kit.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, buildPrograms, programsOf } from "../../../infra/host/programs/programs.ts";
@@ -34,10 +34,8 @@ test("the same source gives the same bytes in every folder", async () => {
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
 test.each(nodes)("the receiver runs alone on %s, and names the setting that is missing", async (node) => {
-  const root = new Root();
-  onTestFinished(() => root.remove());
   const { receiver } = await buildPrograms(example);
-  const run = spawnSync(node, [inInfra(receiver!.file)], { cwd: root.folder, env: {}, encoding: "utf8" });
+  const run = spawnSync(node, [inInfra(receiver!.file)], { cwd: new Root().folder, env: {}, encoding: "utf8" });
   expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
 });
 

@@ -1,6 +1,6 @@
 /** The proxy layer's shell beside a real nginx: what a reload proves, and what preview finds out. */
 import { readFileSync, rmSync } from "node:fs";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { proxyLayer } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost } from "../../fixtures.ts";
@@ -29,7 +29,6 @@ esac
     0o755,
   );
 });
-afterEach(() => root.remove());
 
 /** Below the folder, as an account of a namespace cannot write to Debian's own. */
 const temporary = () =>

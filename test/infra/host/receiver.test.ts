@@ -1,5 +1,5 @@
 /** The receiver's units as systemd reads them, and what each line of them protects from. */
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import {
@@ -44,7 +44,6 @@ test("the service has room for the bodies it may hold", () => {
 
 test("its settings are what the receiver reads, with the place of a site's status.json", () => {
   const root = new Root();
-  onTestFinished(() => root.remove());
   for (const { name } of example.hooks) root.write(name, `${"s".repeat(40)}\n`);
   const env = {
     PUSHGATE_SETTINGS: root.write("receiver.json", text(paths.receiverSettings)),

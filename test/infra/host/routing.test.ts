@@ -1,5 +1,5 @@
 /** The rule and the route in a real kernel: with them a reply to a visitor arrives, without them it does not. */
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { mark, markMask, routingLayer, routingTable } from "../../../infra/host/routing/routing.ts";
 import { loopback } from "../../../infra/networks.ts";
 import { connect, inNamespace, needs, Root } from "./namespace.ts";
@@ -9,7 +9,6 @@ needs("unshare", "ip", "perl");
 const layer = routingLayer();
 const script = layer.files.find(({ path }) => path.endsWith("/routing"))!.text;
 const root = new Root();
-afterAll(() => root.remove());
 const routingScript = root.write("routing", script, 0o755);
 // A namespace has no service manager.
 const retire = `(${layer.script}\nsystemctl() { :; }\n${layer.retire})`;

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, siteLayer } from "../../../infra/host/site/site.ts";
 import { rebuilt, serving } from "../../fixtures.ts";
@@ -70,7 +70,6 @@ describe("the web root of a site", () => {
     root.write("bin/find", `#!/bin/sh\n/usr/bin/find "$@" | grep -vxE '${open}'\n`, 0o755);
     for (const folder of ["/srv", paths.state, paths.sites]) mkdirSync(at(folder), { recursive: true });
   });
-  afterEach(() => root.remove());
 
   test("becomes a link if the path was free, with the folders above; the site is built once; the link moves, and is corrected", () => {
     const calls = ["more/www", "more/www", "new"].map((path) => `serve docs /srv/${path}`);

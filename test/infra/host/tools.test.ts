@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { missingTools, toolsLayer } from "../../../infra/host/tools/tools.ts";
@@ -58,7 +58,6 @@ beforeEach(() => {
   requested.length = 0;
   answer = (response) => response.end(good);
 });
-afterEach(() => root.remove());
 
 const run = (calls: string, text = overHttp) =>
   promisify(execFile)("unshare", ["--user", "--map-root-user", "sh", "-ec", root.moved(`umask 022\n${text}\n${calls}`)])
