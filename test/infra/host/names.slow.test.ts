@@ -2,22 +2,22 @@
  * Hooks of every name that the schema admits, words of nginx, nftables, systemd and JavaScript among them, through the
  * host's own parsers: a word that a parser reads as its own would fail an apply midway, or mean another hook.
  */
-import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { matchesGlob } from "node:path";
 import * as v from "valibot";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { crossFaults } from "../../../infra/config/checks.ts";
 import { settled } from "../../../infra/config/derived.ts";
 import { type Config, shape } from "../../../infra/config/schema.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { firewallRules } from "../../../infra/host/firewall/firewall.ts";
-import { nginxFolders, units } from "../../../infra/host/paths.ts";
-import { credential, renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { units } from "../../../infra/host/paths.ts";
+import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { exampleHost, secrets, stackConfig } from "../../fixtures.ts";
-import { inNamespace, missing, needs, Root, verifyUnits } from "./namespace.ts";
+import { noNginx, OriginLab } from "./lab/origin.ts";
+import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
 
 /** Each hook is of a self-hosted git host with an address of its own, so each has a source set of its own. */
 const hook = (name: string, i: number) => ({
@@ -55,39 +55,24 @@ const admitted = (names: readonly string[]): string[] =>
   });
 const root = new Root();
 
-/** What nginx reports of a configuration with these servers, unless it accepts it. */
-function faultOf(text: string): string | undefined {
-  const moved = text
-    .replaceAll(credential.replace(/\/[^/]*$/, ""), root.at("tls"))
-    .replaceAll("/etc/pushgate/tls", root.at("tls"))
-    .replaceAll(new RegExp(Object.values(nginxFolders).join("|"), "g"), root.folder);
-  const main = root.write("nginx.conf", `user root;\n${moved}`);
-  const { status, stderr } = inNamespace(`nginx -t -q -c ${main}`);
-  return status === 0 ? undefined : stderr;
-}
+const nginx = new OriginLab();
 
 describe("nginx accepts hooks of every name", () => {
-  needs("nginx", "unshare", "openssl");
+  beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
   const render = (names: readonly string[]) => renderProxy(settled(configOf(names.map(withSite))), exampleHost);
 
-  test("words of its own among them", () => {
-    root.write("tls/note", "");
-    const key = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=x";
-    spawnSync("sh", [
-      "-c",
-      `cd ${root.at("tls")} && ${key} -keyout origin.key -out origin.pem && cp origin.pem origin-pull-ca.pem`,
-    ]);
+  test("words of its own among them", async () => {
     const names = admitted([...words, ...wordsOfNginx()]);
     expect(names.length).toBeGreaterThan(350);
     // Source sets have 400 ports.
-    for (let at = 0; at < names.length; at += 390) expect(faultOf(render(names.slice(at, at + 390)))).toBeUndefined();
+    for (let at = 0; at < names.length; at += 390) await nginx.send([], render(names.slice(at, at + 390)));
   });
 
-  test.each(["default", "include"])("%s would be rejected as a map's key", (name) => {
+  test.each(["default", "include"])("%s would be rejected as a map's key", async (name) => {
     const text = render([name, "docs"]);
     const bare = text.replaceAll(new RegExp(`^        /webhook/(${name}|docs) \\$`, "gm"), "        $1 $");
     expect(bare).not.toBe(text);
-    expect(faultOf(bare)).toMatch(/duplicate default map parameter|open\(\) .* failed/);
+    await expect(nginx.send([], bare)).rejects.toThrow(/duplicate default map parameter|open\(\) .* failed/);
   });
 });
 

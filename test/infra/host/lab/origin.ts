@@ -5,7 +5,6 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { sourceSets } from "../../../../infra/config/derived.ts";
-import type { Settings } from "../../../../infra/config/settings.ts";
 import { nginxFolders } from "../../../../infra/host/paths.ts";
 import { credential, renderProxy } from "../../../../infra/host/proxy/proxy.ts";
 import { v4, v6 } from "../../../../infra/networks.ts";
@@ -55,15 +54,8 @@ export class OriginLab extends Root {
     this.answers = createInterface(this.process.stdout!)[Symbol.asyncIterator]();
   }
 
-  /** By an nginx of its own. `config` replaces the rendered configuration of `settings`. */
-  async send(
-    requests: LabTask["requests"],
-    { settings = example, config = renderProxy(settings, exampleHost), ipv6 = true } = {} as {
-      config?: string | undefined;
-      settings?: Settings;
-      ipv6?: boolean;
-    },
-  ): Promise<LabResult> {
+  /** By an nginx of its own. Throws where nginx rejects the configuration. */
+  async send(requests: LabTask["requests"], config = renderProxy(example, exampleHost)): Promise<LabResult> {
     const moved = config
       .replaceAll("/etc/pushgate/tls", `${this.folder}/tls`)
       .replaceAll(credential.replace(/\/[^/]*$/, ""), `${this.folder}/tls`)
@@ -71,12 +63,12 @@ export class OriginLab extends Root {
       .replaceAll(nginxFolders.run, this.folder)
       .replaceAll(nginxFolders.cache, `${this.folder}/temp`)
       .replaceAll(/\/var\/lib\/pushgate-sites\/[^/]*/g, `${this.folder}/www`);
-    const listen6 = ipv6 ? `listen [::]:${exampleHost.originPort} ssl;\n` : "";
-    const task: LabTask = { config: moved, listen6, requests };
+    const task: LabTask = { config: moved, requests };
     this.process!.stdin!.write(`${JSON.stringify(task)}\n`);
     const { value, done } = await this.answers!.next();
-    if (done) throw new Error("the lab ended");
-    return JSON.parse(value);
+    const result: LabResult | string = done ? "the lab ended" : JSON.parse(value);
+    if (typeof result === "string") throw new Error(result);
+    return result;
   }
 
   override remove(): void {
@@ -85,9 +77,6 @@ export class OriginLab extends Root {
   }
 }
 
-export const fromEdge = (rest: Partial<LabRequest> & { raw: string }): LabRequest => ({
-  as: "edge",
-  from: edge,
-  to: origin,
-  ...rest,
-});
+/** As Cloudflare sends it: the request line, the headers' lines and the body. */
+export const fromEdge = (first: string, lines: readonly string[], body = "", more: Partial<LabRequest> = {}) =>
+  ({ as: "edge", from: edge, to: origin, raw: [first, ...lines, "", body].join("\r\n"), ...more }) satisfies LabRequest;

@@ -1,7 +1,7 @@
 /**
  * Runs inside a network namespace of its own (OriginLab): a real nginx with the rendered server, a fake receiver that
  * reports each request's source, and requests as Cloudflare sends them. Each line of standard input is a task with an
- * nginx of its own, each line of standard output its answer. nft replaces the socket's allowlist: both drop the SYN.
+ * nginx of its own, each line of standard output its answer, or why nginx did not start. nft replaces the socket's allowlist: both drop the SYN.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -32,16 +32,11 @@ export type Lab = {
   allowed: Record<string, { v4: string[]; v6: string[] }>;
   originPort: number;
 };
-export type LabTask = {
-  config: string;
-  /** The file that start.sh writes where the kernel has IPv6. */
-  listen6: string;
-  /** Sent one after the other; a list is sent at once. */
-  requests: readonly (LabRequest | readonly LabRequest[])[];
-};
+/** Requests are sent one after the other; a list is sent at once. */
+export type LabTask = { config: string; requests: readonly (LabRequest | readonly LabRequest[])[] };
 export type LabReply = { status: number; headers: Record<string, string>; body: string };
 /** `bytes`: how long each body was that arrived whole at the receiver. */
-export type LabResult = { replies: LabReply[][]; log: string[]; sites: string[]; seen: string[]; bytes: number[] };
+export type LabResult = { replies: LabReply[][]; log: string[]; seen: string[]; bytes: number[] };
 
 const { folder, addresses, allowed, originPort }: Lab = JSON.parse(process.argv[2]!);
 const seen: string[] = [];
@@ -69,21 +64,17 @@ async function receivers(): Promise<void> {
   for (const port of Object.keys(allowed)) {
     for (const host of ["127.0.0.1", "::1"]) {
       const server = createServer((request, response) => {
-        seen.push(
-          `${request.socket.remoteAddress} ${request.method} ${request.url} ${request.httpVersion} ${JSON.stringify(request.rawHeaders)}`,
-        );
+        const { socket, url, httpVersion, rawHeaders } = request;
+        seen.push(`${socket.remoteAddress} ${url} ${httpVersion} ${JSON.stringify(rawHeaders)}`);
         let length = 0;
         request.on("data", (chunk: Buffer) => (length += chunk.length));
         request.on("end", async () => {
           bytes.push(length);
-          const query = new URL(request.url!, "http://receiver").searchParams;
-          if (query.has("die")) return request.socket.destroy();
+          const query = new URL(url!, "http://receiver").searchParams;
+          if (query.has("die")) return socket.destroy();
           await sleep(Number(query.get("slow") ?? 0));
-          response.writeHead(Number(query.get("status") ?? 202), {
-            "X-Served-By": "pushgate-receiver",
-            "Retry-After": "1",
-          });
-          response.end(JSON.stringify({ status: "accepted" }));
+          const headers = { "X-Served-By": "pushgate-receiver", "Retry-After": "1" };
+          response.writeHead(Number(query.get("status") ?? 202), headers).end("{}");
         });
       });
       server.listen({ port: Number(port), host, ipv6Only: true });
@@ -123,9 +114,10 @@ async function send({ as, from, to, raw, name, plain, before }: LabRequest): Pro
   };
 }
 
-async function startNginx({ config, listen6 }: LabTask) {
+async function startNginx(config: string) {
   rmSync(`${folder}/log`, { recursive: true, force: true });
-  writeFileSync(`${folder}/listen6.conf`, listen6);
+  // start.sh writes it.
+  writeFileSync(`${folder}/listen6.conf`, `listen [::]:${originPort} ssl;\n`);
   for (const name of ["log", "temp"]) mkdirSync(`${folder}/${name}`, { recursive: true });
   // The namespace has no other account than root. Each worker keeps connections of its own.
   const alone = config.replace(/worker_processes \d+/, "worker_processes 1");
@@ -141,7 +133,7 @@ async function startNginx({ config, listen6 }: LabTask) {
 }
 
 async function answered(task: LabTask): Promise<LabResult> {
-  const nginx = await startNginx(task);
+  const nginx = await startNginx(task.config);
   const replies: LabReply[][] = [];
   try {
     for (const step of task.requests) replies.push(await Promise.all([step].flat().map(send)));
@@ -149,18 +141,13 @@ async function answered(task: LabTask): Promise<LabResult> {
     nginx.kill("SIGQUIT");
     await once(nginx, "exit");
   }
-  const names = readdirSync(`${folder}/log`);
-  const lines = (name: string) => readFileSync(`${folder}/log/${name}`, "utf8").split("\n").filter(Boolean);
-  return {
-    replies,
-    log: names.filter((name) => name === "hooks.log").flatMap(lines),
-    sites: names.filter((name) => name.startsWith("site-")).flatMap(lines),
-    seen: seen.splice(0),
-    bytes: bytes.splice(0),
-  };
+  const logs = readdirSync(`${folder}/log`).filter((name) => name !== "error.log");
+  const log = logs.flatMap((name) => readFileSync(`${folder}/log/${name}`, "utf8").split("\n").filter(Boolean));
+  return { replies, log, seen: seen.splice(0), bytes: bytes.splice(0) };
 }
 
 network();
 await receivers();
-for await (const line of createInterface(process.stdin)) console.log(JSON.stringify(await answered(JSON.parse(line))));
+for await (const line of createInterface(process.stdin))
+  console.log(JSON.stringify(await answered(JSON.parse(line)).catch(String)));
 process.exit(0);
