@@ -5,7 +5,7 @@ import { type HostReport, parseProbe, type SeenFact, type SeenLayer } from "../.
 import { version } from "../../../infra/apply/version.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { units } from "../../../infra/host/paths.ts";
-import { fitFaults, preflight, questionsOf } from "../../../infra/host/preflight.ts";
+import { preflight, questionsOf } from "../../../infra/host/preflight.ts";
 import { scheduleQuestion } from "../../../infra/host/site/site.ts";
 import { example, exampleHost, rebuilt } from "../../fixtures.ts";
 import { ShellHost } from "../apply/shell-host.ts";
@@ -28,7 +28,6 @@ const good = parseProbe(
   bareHost({ nft: "nftables v1.0.6 (Lester Gooch #5)", nginx: "nginx version: nginx/1.22.1", nodejs: "v18.20.4" }),
   ["request", "folders", "schedules"],
 );
-const sendmail = layer("mail", ["/usr/sbin/sendmail"]);
 const report = (answers: HostReport["system"] = {}, more: Partial<HostReport> = {}): HostReport => ({
   ...{ ...good, ...more },
   ...{ system: { ...good.system, ...answers }, layers: { ...good.layers, ...more.layers } },
@@ -39,7 +38,11 @@ const { address6: _, ...withoutIpv6 } = host;
 const port = host.originPort;
 const check = (answers?: HostReport["system"], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
   preflight({ ...host, ...change }, report(answers, more), example);
-const stampedBy = (by: string) => [by, { ...layer(by, []), stamp: `${by}-0123456789ab` }] as const;
+/** A host to which these versions were applied. */
+const stampedBy = (...versions: string[]) => {
+  const stamped = versions.map((by) => [by, { ...layer(by, []), stamp: `${by}-0123456789ab` }]);
+  return check({}, { layers: Object.fromEntries(stamped) });
+};
 type Row = readonly [what: string, found: ReturnType<typeof check>, says: RegExp];
 
 /** The host with one more program at a port. */
@@ -66,7 +69,6 @@ test.each<Row>([
   ["SSH's port, through sudo", beside(port, "sshd"), /is the SSH port/],
   ["a port of a program", beside(port, "java"), /origin port \d+ is in use by java\. Set `originPort`/],
   ["a port of a container", check({ dnat: yes(`80\n${port}`) }), /a container publishes the origin port/],
-  ["a port of another nginx", beside(port, "nginx", "nginx.service"), /by nginx\. Set/],
   ["a port of the kernel's", beside(port, ""), /by a process without a name/],
   ["a port of two programs", beside(port, "java", "", "caddy", "java"), /is in use by java, caddy\. Set/],
   ["the receiver's port, of no known process", beside(receiverPort, ""), /in use by another process/],
@@ -94,7 +96,7 @@ test.each<readonly [what: string, found: ReturnType<typeof check>]>([
   ["newer versions, of more digits", check({ os: yes("debian 13"), nft: yes("nftables v1.0.10") })],
   ["no room to install, where both services run", check({ nginx: running, nodejs: running, free: disk(102_400) })],
   ["just enough room, in /etc without packages", check({ nginx: notInstalled, free: disk(409_600, 51_200, 409_600) })],
-  ["an earlier version's host", check({}, { layers: Object.fromEntries(["0.0.9", version].map(stampedBy)) })],
+  ["an earlier version's host", stampedBy("0.0.9", version)],
   ["packages still to come", check({ nft: notInstalled, nftables: notInstalled })],
 ])("preflight accepts: %s", (_, found) => {
   expect(found).toEqual({ faults: [], warnings: [] });
@@ -104,48 +106,33 @@ test.each<Row>([
   ["an untested distribution", check({ os: yes("ubuntu 24.04") }), /^ubuntu 24\.04 .* \(debian 12, debian 13\)\.$/],
   ["a forged line", check({ os: yes("x\npushgate: run y") }), /^x\?pushgate: run y is not/],
   ["enforcement that could not be seen", check({ bpf: notInstalled }), /The guard proves it/],
-  [
-    "a later version's host",
-    check({}, { layers: Object.fromEntries(["2.9.0", "2.10.0", version].map(stampedBy)) }),
-    /^pushgate 2\.10\.0 applied layers here, and this is [\d.]+: `up` goes back\./,
-  ],
+  ["a later version's host", stampedBy("2.9.0", "2.10.0", version), /^pushgate 2\.10\.0 applied .*: `up` goes back\./],
   ["no IPv6", check({ ipv6: no }), /^no IPv6 on this host: .* 503\. Leave `address6` \(2001:db8::10\) out, or /],
-  [
-    "no IPv6 that is declared",
-    preflight(withoutIpv6, report({ ipv6: no }), example),
-    /^no IPv6 .* 503\. Set net\.ipv6/,
-  ],
+  ["no IPv6, undeclared", preflight(withoutIpv6, report({ ipv6: no }), example), /^no IPv6 .* 503\. Set net\.ipv6/],
 ])("preflight only warns of %s", (_, { faults, warnings }, says) => {
   expect(faults).toEqual([]);
   expect(warnings.join()).toMatch(says);
 });
 
-test("preflight reports each folder of a site that is not fit, at once, with its key and what to do", () => {
-  const judged = (...outputs: string[]) =>
-    preflight(host, report({}, { layers: { folders: layer("folders", outputs), mail: sendmail } }), rebuilt);
-  expect(judged("fit", "fit", "fit")).toEqual({ faults: [], warnings: [] });
-  expect(judged("a folder. Run mv.", "fit", "missing. Make it.").faults).toEqual([
-    "hooks[0].site.webRoot is /var/www/site, a folder. Run mv.",
-    "hooks[1].site.content is /home/docs/content, missing. Make it.",
-  ]);
-});
-
-test("preflight has a host without the sendmail that a recipient needs install one", () => {
-  const judged = (output: string) =>
-    preflight(host, report({}, { layers: { mail: layer("mail", [output]) } }), rebuilt);
-  expect(judged("/usr/sbin/sendmail").faults).not.toContainEqual(expect.stringContaining("sendmail"));
-  expect(judged("").faults).toContainEqual(expect.stringMatching(/sendmail is missing\. Run apt install nullmailer/));
-  for (const settings of [example, rebuilt])
-    expect(questionsOf(host, settings).at(-1)!.facts).toHaveLength(settings === rebuilt ? 1 : 0);
-});
-
-test("preflight judges what systemd says of a schedule", () => {
-  const judged = (output: string) =>
-    preflight(host, report({}, { layers: { schedules: layer("schedules", [output]), mail: sendmail } }), rebuilt)
-      .faults;
-  expect(judged("Tue 2026-11-24 06:00:00 UTC")).toEqual([]);
-  expect(judged("")).toEqual([expect.stringMatching(/^systemd cannot read the schedule "Mon\.\.Fri 06:00"\./)]);
-  expect(judged("never")).toEqual([expect.stringMatching(/^the schedule "Mon\.\.Fri 06:00" never comes again\./)]);
+test.each<[question: string, outputs: string[], says: string[]]>([
+  ["folders", ["fit", "fit", "fit"], []],
+  [
+    "folders",
+    ["a folder. Run mv.", "fit", "missing. Make it."],
+    [
+      "hooks[0].site.webRoot is /var/www/site, a folder. Run mv.",
+      "hooks[1].site.content is /home/docs/content, missing.",
+    ],
+  ],
+  ["mail", [""], ["/usr/sbin/sendmail is missing. Run apt install nullmailer"]],
+  ["schedules", ["Tue 2026-11-24 06:00:00 UTC"], []],
+  ["schedules", [""], ['systemd cannot read the schedule "Mon..Fri 06:00".']],
+  ["schedules", ["never"], ['the schedule "Mon..Fri 06:00" never comes again.']],
+])("preflight judges all that a host answers about %s: %j", (name, outputs, says) => {
+  const layers = { mail: layer("mail", ["/usr/sbin/sendmail"]), [name]: layer(name, outputs) };
+  expect(preflight(host, report({}, { layers }), rebuilt)).toEqual({
+    ...{ faults: says.map((text) => expect.stringContaining(text)), warnings: [] },
+  });
 });
 
 test.for([
@@ -165,14 +152,10 @@ test.for([
 test("preflight warns once for all sites of cgroup controllers that a build's limits need and the host lacks", () => {
   const warnings = (controllers: SeenFact, settings = rebuilt) =>
     preflight(host, report({ controllers }), settings).warnings;
-  // All exist, no hook has a site, or the probe could not read them.
-  for (const found of [warnings(good.system.controllers!), warnings(yes("hugetlb"), example), warnings(no)])
-    expect(found).toEqual([]);
+  // No hook has a site, or the probe could not read them.
+  for (const found of [warnings(yes("hugetlb"), example), warnings(no)]) expect(found).toEqual([]);
   const rows: [controllers: string, says: RegExp][] = [
-    [
-      "cpuset cpu io pids",
-      /for memory, so of `site\.limits` `memoryMiB` applies to each process of the generator alone\. .* On a Raspberry Pi /,
-    ],
+    ["cpuset cpu io pids", /for memory, so of `site\.limits` `memoryMiB` applies to .* On a Raspberry Pi /],
     ["cpuset cpu io memory", /for pids, so of `site\.limits` `tasks` applies to .* let its host delegate pids\.$/],
     ["hugetlb", /for memory, pids, cpu,.* alone; `tasks` applies to .* not to git; `cpuPercent` has no effect/],
   ];
@@ -188,16 +171,6 @@ test("preflight reports all faults at once, and of an absent host or one without
     faults: [expect.stringContaining("is not root")],
     warnings: [],
   });
-});
-
-test("fitFaults joins the faults of a host under its name, and puts the name before each warning", () => {
-  const web1 = { ...host, name: "web1", sudo: false };
-  const { faults } = fitFaults(web1, { system: {}, listeners: [], layers: {} }, example);
-  expect(faults).toEqual([
-    expect.stringMatching(/^web1 cannot carry pushgate, .*:\n {2}.*is not root.*\n {2}process 1 is unknown; /),
-  ]);
-  const untested = fitFaults(web1, report({ os: yes("ubuntu 24.04") }), example);
-  expect(untested).toEqual({ faults: [], warnings: [expect.stringMatching(/^web1: ubuntu 24\.04 is not among /)] });
 });
 
 test("preflight names each question that was not answered, and what to do, and a host answers each", () => {
