@@ -7,19 +7,7 @@
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { hostLayers } from "../../infra/host/index.ts";
-import { exampleHost, rebuilt, served } from "../fixtures.ts";
-
-/** Values that exist only at run time, so no renderer has their text. */
-const made = {
-  certificate: "(PEM: signed by Cloudflare's Origin CA)\n",
-  clientCaPem: "(PEM: the stack's own CA for origin pulls)\n",
-  programs: {
-    receiver: { sha256: "0".repeat(64) },
-    builder: { sha256: "1".repeat(64) },
-    reporter: { sha256: "2".repeat(64) },
-    fetcher: { sha256: "3".repeat(64) },
-  },
-};
+import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
 
 const all = Object.values(hostLayers(rebuilt, exampleHost, made));
 const rebuiltAlone = ["egress", "tools", "builder", "site"];
