@@ -96,10 +96,12 @@ describe("units", () => {
 });
 
 describe("the layer", () => {
-  test("its facts look at the units of each target", () => {
+  test("its facts look at the units of each target, and at units that systemd has not read", () => {
     const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
     expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
     expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
+    const stale = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!.read;
+    expect(stale).toMatch(/^stale 'pushgate-\*@\*'( 'pushgate-(generator|fetcher|stop|mail)-\*\.socket'){4}$/);
   });
 
   test("no fact exceeds what a host's answer may hold, however many sites there are", () => {

@@ -185,8 +185,11 @@ for (["${metadata}", 443, "tcp"], ["${metadata6}", 443, "tcp"], ["${metadata}", 
   });
 });
 
-test("every account that the layer makes has a line that confines it", () => {
-  const names = (path: string, line: RegExp) =>
-    [...layer.files.find((one) => one.path === path)!.text.matchAll(line)].map(([, name]) => name!);
-  expect(names(paths.builderSysusers, /^u (\S+) - /gm).sort()).toEqual(names(paths.egress, /^([\w-]+);/gm).sort());
+test("every account that the layer makes has a line that confines it, and a fact holds it", () => {
+  const textOf = (path: string) => layer.files.find((one) => one.path === path)!.text;
+  const accounts = [...textOf(paths.builderSysusers).matchAll(/^u (\S+) - /gm)].map(([, name]) => name!);
+  const confined = [...textOf(paths.egress).matchAll(/^([\w-]+);/gm)].map(([, name]) => name!);
+  const held = layer.facts.filter(({ read }) => read.startsWith(`accounts 'pushgate-`));
+  const wanted = held.flatMap(({ want }) => want.split("\n").map((line) => line.split(" ")[0]!));
+  expect([confined.toSorted(), wanted.toSorted()]).toEqual([accounts.toSorted(), accounts.toSorted()]);
 });
