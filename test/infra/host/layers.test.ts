@@ -1,4 +1,4 @@
-/** What holds for every layer of a host: its files are its own, its facts are complete, its shell calls what it defines. */
+/** What holds for every layer of a host: its files are its own, its shell calls what it defines. */
 import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
@@ -70,16 +70,9 @@ describe.each([
     }
   });
 
-  test("have no empty text, setting or variable", () => {
-    for (const { path, text } of layers.flatMap(({ files }) => files)) expect(text, path).toMatch(/\S/);
-    for (const { name, files, script } of declared) {
-      for (const { path, text } of files.filter((one) => one.path.startsWith(`${paths.units}/`)))
-        for (const [line, setting] of text.matchAll(/^(\w+)=\s*$/gm))
-          expect(["AmbientCapabilities", "CapabilityBoundingSet", "DeviceAllow"], `${path}: ${line}`).toContain(
-            setting,
-          );
+  test("have no empty variable", () => {
+    for (const { name, script } of declared)
       for (const [, variable] of script!.matchAll(/^(\w+)=''$/gm)) expect(mayBeEmpty, name).toContain(variable);
-    }
   });
 
   test("have each file that a parser can reject checked by that parser before it is installed", () => {
@@ -99,16 +92,6 @@ describe.each([
       const command = file.path === clientCaPath ? undefined : checkOf(file);
       if (command === undefined) expect(file.check, file.path).toBeUndefined();
       else expect(file.check, file.path).toContain(command);
-    }
-  });
-
-  test("have facts with a name, a command and a result, each name once", () => {
-    for (const { name, facts } of declared) {
-      // The proxy's facts show with which CAs nginx runs.
-      expect(facts.length > 0, name).toBe(name !== "client-ca");
-      for (const text of facts.flatMap((one) => [one.name, one.read, one.want.trim()]))
-        expect(text, name).toMatch(/^\S/);
-      expect(new Set(facts.map((fact) => fact.name)).size, name).toBe(facts.length);
     }
   });
 

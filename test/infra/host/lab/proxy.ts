@@ -35,12 +35,11 @@ export type Lab = {
 /** Requests are sent one after the other; a list is sent at once. */
 export type LabTask = { config: string; requests: readonly (LabRequest | readonly LabRequest[])[] };
 export type LabReply = { status: number; headers: Record<string, string>; body: string };
-/** `bytes`: how long each body was that arrived whole at the receiver. */
-export type LabResult = { replies: LabReply[][]; log: string[]; seen: string[]; bytes: number[] };
+/** `seen`: what arrived at the receiver, whose answer has as its body how long the body was that arrived whole. */
+export type LabResult = { replies: LabReply[][]; log: string[]; seen: string[] };
 
 const { folder, addresses, allowed, originPort }: Lab = JSON.parse(process.argv[2]!);
 const seen: string[] = [];
-const bytes: number[] = [];
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
 
 function network(): void {
@@ -69,12 +68,12 @@ async function receivers(): Promise<void> {
         let length = 0;
         request.on("data", (chunk: Buffer) => (length += chunk.length));
         request.on("end", async () => {
-          bytes.push(length);
           const query = new URL(url!, "http://receiver").searchParams;
           if (query.has("die")) return socket.destroy();
           await sleep(Number(query.get("slow") ?? 0));
-          const headers = { "X-Served-By": "pushgate-receiver", "Retry-After": "1" };
-          response.writeHead(Number(query.get("status") ?? 202), headers).end("{}");
+          const answer = String(length);
+          const headers = { "X-Served-By": "pushgate-receiver", "Retry-After": "1", "Content-Length": answer.length };
+          response.writeHead(Number(query.get("status") ?? 202), headers).end(answer);
         });
       });
       server.listen({ port: Number(port), host, ipv6Only: true });
@@ -143,7 +142,7 @@ async function answered(task: LabTask): Promise<LabResult> {
   }
   const logs = readdirSync(`${folder}/log`).filter((name) => name !== "error.log");
   const log = logs.flatMap((name) => readFileSync(`${folder}/log/${name}`, "utf8").split("\n").filter(Boolean));
-  return { replies, log, seen: seen.splice(0), bytes: bytes.splice(0) };
+  return { replies, log, seen: seen.splice(0) };
 }
 
 network();
