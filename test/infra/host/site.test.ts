@@ -35,9 +35,7 @@ test("the layer has the probe look whether each folder is fit, with its key, and
   expect(foldersOfSites(settings).map(({ key, path, read }) => [key, path, read])).toEqual(queried);
   expect(folderQuestion(settings).facts).toEqual(queried.map(([, name, read]) => ({ name, read })));
   const twice = { ...rebuilt, hooks: [...rebuilt.hooks, rebuilt.hooks[1]!] };
-  const schedule = "Mon..Fri 06:00";
-  const read = `systemd-analyze calendar -- '${schedule}' 2>&1 | sed -n 's/^ *Next elapse: *//p'`;
-  expect(scheduleQuestion(twice)).toMatchObject({ name: "schedules", facts: [{ name: schedule, read }] });
+  expect(scheduleQuestion(twice).facts.map(({ name }) => name)).toEqual(["Mon..Fri 06:00"]);
 });
 
 describe("the web root of a site", () => {
@@ -56,7 +54,6 @@ describe("the web root of a site", () => {
     root.write(`${paths.sites}/docs/releases/000001-abc/index.html`, text);
     symlinkSync("releases/000001-abc", current());
   };
-  const isLink = (path: string) => lstatSync(at(path)).isSymbolicLink();
   const fails = (says: string) => ({ status: 1, stderr: expect.stringContaining(says) });
   const serve = "serve docs /srv/www";
 
@@ -151,7 +148,7 @@ describe("the web root of a site", () => {
       release("page");
       root.write("/srv/.a&b.pushgate-new/half", "copy");
       expect(run("retire", without("perl -e", "exit 1 #")).status).toBe(1);
-      expect([isLink("/srv/a&b"), existsSync(current())]).toEqual([true, false]);
+      expect([lstatSync(at("/srv/a&b")).isSymbolicLink(), existsSync(current())]).toEqual([true, false]);
       expect(run("retire").status).toBe(0);
       expect(readdirSync(at("/srv/a&b"))).toEqual(["index.html"]);
     });
