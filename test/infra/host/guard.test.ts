@@ -81,8 +81,8 @@ function printed(scripts: readonly string[]): string[][] {
 }
 
 describe("prober", () => {
-  const run = ({ units = root.at("shown"), program = prober, by = "", reject = mustReject(example) } = {}) =>
-    `code=0; ${by} '${program}' ${reject.join(" ")} <${units} || code=$?; echo "exit $code"`;
+  const run = ({ units = root.at("shown"), program = prober, by = "" } = {}) =>
+    `code=0; ${by} '${program}' ${mustReject(example).join(" ")} <${units} || code=$?; echo "exit $code"`;
   /** A prober without a part of its text. */
   const lacking = (part: string, instead = "") => {
     const text = readFileSync(prober, "utf8");
@@ -117,11 +117,7 @@ describe("prober", () => {
   const rows: readonly (readonly [what: string, scene: Scene, prints: string])[] = [
     ["the lists are in force", {}, "exit 0"],
     ["a range too many", { force: declared.map((cidrs) => [...cidrs, "127.0.0.0/8"]) }, "+127.0.0.1 +127.0.0.1 exit 5"],
-    [
-      "a list that admits none",
-      { setup: insert(`tcp dport ${other} drop`) },
-      "-198.51.100.0 -198.51.100.15 none exit 4",
-    ],
+    ["a list of none", { setup: insert(`tcp dport ${other} drop`) }, "-198.51.100.0 -198.51.100.15 none exit 4"],
     [
       "IPv6 dropped on loopback, and IPv4 still proven",
       { setup: insert("meta nfproto ipv6 drop") },
@@ -143,7 +139,6 @@ describe("prober", () => {
       { by: `setpriv --bounding-set=${caps} --inh-caps=${caps}` },
       "could not look: transparent socket: Operation not permitted exit 2",
     ],
-    ["a source that is no address", { reject: ["github"] }, "could not look: github is no address exit 2"],
     [
       "the host's own network, from whose broadcast address no probe can come",
       { without: unlooking, units: shown(own), force: own, setup: ownNetwork },

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { proxyLayer } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost } from "../../fixtures.ts";
-import { exposure, inNamespace, needs, Root } from "./namespace.ts";
+import { exposure, inNamespace, needs, Root, unitText } from "./namespace.ts";
 
 const layer = proxyLayer(example, exampleHost, "CA");
 const script = layer.script!;
@@ -109,7 +109,7 @@ test("preview finds out whether nginx runs from what it read, whatever the files
   expect(stdout.split("\n").map((line, i) => [changes[i]?.[0], line])).toEqual(changes);
 });
 
-describe("the check of a new configuration", () => {
+test("the check of a new configuration passes, leaves nothing behind, reads the CA that arrives with it, and fails where this nginx rejects it", () => {
   const { check, text } = layer.files.find(({ path }) => path === paths.nginx)!;
   /** `staged`: shell that changes the staged files. */
   const checked = (staged = "", conf = text) => {
@@ -125,33 +125,26 @@ staged=${root.at("staged")} sh -e check ${root.at("new.conf")} || echo "exit $?"
 find . ! -name before | sort | diff before - || :`,
     );
   };
-
-  test("passes, leaves nothing behind, reads the CA that arrives with it, and fails where this nginx rejects it", () => {
-    expect(checked()).toMatchObject({ stdout: "", stderr: "" });
-    expect(checked(`echo nothing >staged${root.at(tls)}/origin-pull-ca.pem`)).toMatchObject({
-      ...{ stdout: "exit 1", stderr: expect.stringContaining(`${root.at("staged")}${root.at(tls)}`) },
-    });
-    expect(checked("", text.replace("server_tokens off;", "server_tokens of;"))).toMatchObject({
-      ...{ stdout: "exit 1", stderr: expect.stringContaining('invalid value "of"') },
-    });
+  expect(checked()).toMatchObject({ stdout: "", stderr: "" });
+  expect(checked(`echo nothing >staged${root.at(tls)}/origin-pull-ca.pem`)).toMatchObject({
+    ...{ stdout: "exit 1", stderr: expect.stringContaining(`${root.at("staged")}${root.at(tls)}`) },
+  });
+  expect(checked("", text.replace("server_tokens off;", "server_tokens of;"))).toMatchObject({
+    ...{ stdout: "exit 1", stderr: expect.stringContaining('invalid value "of"') },
   });
 });
 
-describe("the units", () => {
-  const file = (name: string) => layer.files.find(({ path }) => path.endsWith(`/${name}`))!.text;
+test("systemd rates the exposure of nginx at 1.3", () => {
+  expect(exposure(units.nginx, unitText(layer.files, units.nginx))).toBe(13);
+});
 
-  test("systemd rates the exposure of nginx at 1.3", () => {
-    expect(exposure(units.nginx, file(units.nginx))).toBe(13);
-  });
-
-  test("the program that starts nginx passes it the sockets that systemd has opened, with IPv6 where there are two", () => {
-    const start = layer.files.find(({ path }) => path === `${paths.lib}/nginx`)!.text;
-    root.write("start", root.moved(start.replace("exec /usr/sbin/nginx", 'echo "$NGINX"'), ...own));
-    root.write(`${own[1]}/note`, "");
-    const started = (fds: number) =>
-      inNamespace(`LISTEN_FDS=${fds} sh ${root.at("start")}; ls ${root.at(own[1]!)}`).stdout;
-    expect(started(1)).toBe(`3; -e ${root.at(own[0]!)}/error.log -c ${root.at("/etc/pushgate")}/nginx.conf\nnote`);
-    expect(started(2)).toMatch(/^3;4; .*\nlisten6\.conf\nnote$/);
-    expect(readFileSync(root.at(`${own[1]}/listen6.conf`), "utf8")).toBe(`listen [::]:${port} ssl;\n`);
-  });
+test("the program that starts nginx passes it the sockets that systemd has opened, with IPv6 where there are two", () => {
+  const start = layer.files.find(({ path }) => path === `${paths.lib}/nginx`)!.text;
+  root.write("start", root.moved(start.replace("exec /usr/sbin/nginx", 'echo "$NGINX"'), ...own));
+  root.write(`${own[1]}/note`, "");
+  const started = (fds: number) =>
+    inNamespace(`LISTEN_FDS=${fds} sh ${root.at("start")}; ls ${root.at(own[1]!)}`).stdout;
+  expect(started(1)).toBe(`3; -e ${root.at(own[0]!)}/error.log -c ${root.at("/etc/pushgate")}/nginx.conf\nnote`);
+  expect(started(2)).toMatch(/^3;4; .*\nlisten6\.conf\nnote$/);
+  expect(readFileSync(root.at(`${own[1]}/listen6.conf`), "utf8")).toBe(`listen [::]:${port} ssl;\n`);
 });

@@ -59,7 +59,7 @@ const families = ["", "-6"];
 
 test.each<[what: string, script: string, prints: readonly string[]]>([
   [
-    "a reply to a visitor arrives by IPv4 and IPv6, whatever flag of others is in the mark's other bits, and every fact holds",
+    "a reply arrives by IPv4 and IPv6, with another program's flag in the mark's other bits, and every fact holds",
     `${defaultRoute}\n${quiet}\n${routingScript}\n${listen(mark | 0x4000)}\n${connections}\n${facts}`,
     all,
   ],

@@ -7,7 +7,6 @@ import { createInterface } from "node:readline";
 import { sourceSets } from "../../../../infra/config/derived.ts";
 import { nginxFolders } from "../../../../infra/host/paths.ts";
 import { credential, renderProxy } from "../../../../infra/host/proxy/proxy.ts";
-import { v4, v6 } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../fixtures.ts";
 import { missing, Root } from "../namespace.ts";
 import type { Lab, LabRequest, LabResult, LabTask } from "./proxy.ts";
@@ -39,11 +38,10 @@ export class OriginLab extends Root {
     super();
     if (noNginx !== undefined) return;
     execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
-    const sets = sourceSets(example).map(({ port, cidrs }) => [port, { v4: v4(cidrs), v6: v6(cidrs) }]);
     const lab: Lab = {
       folder: this.folder,
       addresses: [edge, edge6, origin, origin6, stranger],
-      allowed: Object.fromEntries(sets),
+      allowed: Object.fromEntries(sourceSets(example).map(({ port, cidrs }) => [port, cidrs])),
       originPort: exampleHost.originPort,
     };
     const program = new URL("proxy.ts", import.meta.url).pathname;

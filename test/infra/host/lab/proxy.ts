@@ -1,11 +1,12 @@
 /**
  * Runs inside a network namespace of its own (OriginLab): a real nginx with the rendered server, a fake receiver that
  * reports each request's source, and requests as Cloudflare sends them. Each line of standard input is a task with an
- * nginx of its own, each line of standard output its answer, or why nginx did not start. nft replaces the socket's allowlist: both drop the SYN.
+ * nginx of its own, each line of standard output its answer, or why nginx did not start. nft replaces the socket's
+ * allowlist: both drop the SYN.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
@@ -29,7 +30,7 @@ export type Lab = {
   folder: string;
   addresses: string[];
   /** Loopback port -> the ranges that may connect to it. */
-  allowed: Record<string, { v4: string[]; v6: string[] }>;
+  allowed: Record<string, readonly string[]>;
   originPort: number;
 };
 /** Requests are sent one after the other; a list is sent at once. */
@@ -48,9 +49,8 @@ function network(): void {
   // On a real host the socket's mark chooses this table; here only the receiver answers a stranger from loopback.
   sh(`ip rule add pref 90 from 127.0.0.1 iif lo lookup 100; ip route add local default dev lo table 100
       ip -6 rule add pref 90 from ::1 iif lo lookup 100; ip -6 route add local default dev lo table 100`);
-  const rules = Object.entries(allowed).flatMap(([port, { v4, v6 }]) => [
-    ...(v4.length ? [`tcp dport ${port} ip saddr { ${v4.join(", ")} } accept`] : []),
-    ...(v6.length ? [`tcp dport ${port} ip6 saddr { ${v6.join(", ")} } accept`] : []),
+  const rules = Object.entries(allowed).flatMap(([port, cidrs]) => [
+    ...cidrs.map((cidr) => `tcp dport ${port} ${cidr.includes(":") ? "ip6" : "ip"} saddr ${cidr} accept`),
     `tcp dport ${port} drop`,
   ]);
   execFileSync("nft", ["-f", "-"], {
@@ -84,12 +84,9 @@ async function receivers(): Promise<void> {
 
 async function send({ as, from, to, raw, name, plain, before }: LabRequest): Promise<LabReply> {
   if (before !== undefined) sh(before);
-  const pair =
-    as === "none"
-      ? {}
-      : { cert: readFileSync(`${folder}/tls/${as}.pem`), key: readFileSync(`${folder}/tls/${as}.key`) };
+  const [cert, key] = as === "none" ? [] : ["pem", "key"].map((type) => readFileSync(`${folder}/tls/${as}.${type}`));
   const where = { host: to, port: originPort, localAddress: from };
-  const tls = { ...where, rejectUnauthorized: false, ...pair, ...(name === undefined ? {} : { servername: name }) };
+  const tls = { ...where, rejectUnauthorized: false, cert, key, servername: name };
   const socket = plain ? connect(where) : connectTls(tls as never);
   const chunks: Buffer[] = [];
   socket
@@ -114,10 +111,9 @@ async function send({ as, from, to, raw, name, plain, before }: LabRequest): Pro
 }
 
 async function startNginx(config: string) {
-  rmSync(`${folder}/log`, { recursive: true, force: true });
+  sh(`rm -rf ${folder}/log; mkdir -p ${folder}/log ${folder}/temp`);
   // start.sh writes it.
   writeFileSync(`${folder}/listen6.conf`, `listen [::]:${originPort} ssl;\n`);
-  for (const name of ["log", "temp"]) mkdirSync(`${folder}/${name}`, { recursive: true });
   // The namespace has no other account than root. Each worker keeps connections of its own.
   const alone = config.replace(/worker_processes \d+/, "worker_processes 1");
   writeFileSync(`${folder}/nginx.conf`, `user root;\n${alone}`);
