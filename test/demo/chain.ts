@@ -6,9 +6,7 @@
 import { decide } from "../fakes/cloudflare/plane.ts";
 import type { ZoneState } from "../fakes/cloudflare/zone.ts";
 import type { Delivery } from "../fakes/deliveries.ts";
-import { firewallAdmits } from "../infra/host/rendered/firewall.ts";
-import { proxyPasses } from "../infra/host/rendered/proxy.ts";
-import { socketAdmits } from "../infra/host/rendered/socket.ts";
+import { firewallAdmits, proxyPasses, socketAdmits } from "../infra/host/rendered.ts";
 import type { Answered } from "../service/receiver-process.ts";
 
 export type Chain = {

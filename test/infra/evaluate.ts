@@ -18,12 +18,6 @@ import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { stackConfig } from "../fixtures.ts";
 import { setMocks } from "./mocks.ts";
 
-type World = {
-  readonly config?: RawConfig;
-  /** Answers of the hosts to the probe, by the target of ssh; by default a bare Debian host's. */
-  readonly probe?: (target: string) => string;
-};
-
 const base64 = (text: string) => Buffer.from(text).toString("base64");
 
 /** The answer of probe.sh on a Debian 12 that was just installed, with `more` rows. */
@@ -64,9 +58,10 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}, ...mo
   return JSON.stringify({ pushgate: 1, rows });
 }
 
-/** All resources that the program declares, in its order. */
-export async function evaluate(world: World = {}): Promise<Resource[]> {
-  const config = world.config ?? stackConfig();
+type World = { readonly config?: RawConfig; readonly probe?: (target: string) => string };
+
+/** All resources that the program declares, in its order. `probe`: the answer of each target of ssh. */
+export async function evaluate({ config = stackConfig(), probe = () => bareHost() }: World = {}): Promise<Resource[]> {
   const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: Plan };
   const zone = emptyZone(config["pushgate:zone"] ?? "", plan);
   Object.assign(zone.bot_management, { fight_mode: plan === "free" });
@@ -84,7 +79,7 @@ export async function evaluate(world: World = {}): Promise<Resource[]> {
   // A fake ssh: a shell alone, as the demo also runs where no other program is.
   const folder = mkdtempSync(join(tmpdir(), "pushgate-evaluate-"));
   const targets = (JSON.parse(config["pushgate:hosts"] ?? "[]") as { ssh: string }[]).map(({ ssh }) => ssh);
-  const answers = targets.map((ssh) => `${quote(ssh)}) printf %s ${quote(world.probe?.(ssh) ?? bareHost())} ;;`);
+  const answers = targets.map((ssh) => `${quote(ssh)}) printf %s ${quote(probe(ssh))} ;;`);
   const script = `#!/bin/sh
 echo Welcome; echo pushgate: begin
 for last; do target=$before before=$last; done

@@ -10,7 +10,6 @@ const texts = new Map(
     .sort()
     .map((file) => [file, readFileSync(`${root}${file}`, "utf8")] as const),
 );
-/** Each module with those that it imports, types included. */
 const imports = new Map(
   [...texts.keys()]
     .filter((file) => file.endsWith(".ts"))

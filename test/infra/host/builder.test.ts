@@ -17,7 +17,6 @@ const layer = builderLayer(rebuilt, exampleHost);
 const text = (name: string) => unitText(layer.files, name);
 const [plainHook, docsHook] = rebuilt.hooks as readonly [Hook, Hook];
 const site = docsHook.site!;
-/** The settings whose hook `docs` has this site. */
 const changed = (change: Partial<Site>, more: Partial<Hook> = {}): Settings => ({
   ...rebuilt,
   hooks: [plainHook, { ...docsHook, ...more, site: { ...site, ...change } }],
@@ -30,22 +29,20 @@ describe("exposure", () => {
   needs("systemd-analyze");
 
   test.each([
-    // Modes that let another account remove what it made, and memory that may be written and run; the first, a socket.
     [units.fetcher("docs"), 2],
     [units.generator("site"), 2],
+    [units.agent("docs"), 3],
+    [units.reconcile("site"), 7],
+    [units.stop("site"), 9],
     // git's network, the spool's group, and modes with which the web server reads what it makes.
     [units.build("docs"), 11],
     // A network, as it reads an address; and a group, for content of that group.
     [units.generator("docs"), 11],
     [units.report("docs"), 11],
-    // These talk to the service manager; the first writes into another account's folder, the second removes there.
-    [units.reconcile("site"), 7],
-    [units.stop("site"), 9],
     // As root it enters homes that are closed, without a network.
     [units.content("docs"), 14],
     // It starts what is setuid, which no filter of system calls and no namespace of users may precede.
     [units.mail("docs"), 85],
-    [units.agent("docs"), 3],
   ])("systemd rates %s at %i tenths", (name, tenths) => {
     expect(exposure(name, text(name))).toBe(tenths);
   });

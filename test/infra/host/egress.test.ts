@@ -56,7 +56,6 @@ ${scripts.join("\necho ====\n")}`,
   expect(stderr).toBe("");
   return stdout.split("====");
 }
-/** Tries a connection to each address and port. */
 const tcp = `${connect} ${everywhere.flatMap((to) => ports.map((port) => `${to.includes(":") ? own6 : own},${to},${port}`)).join(" ")}`;
 /** Sends datagrams four times: the first ones may get lost while the kernel looks for the neighbour. */
 const udp = `nsenter --target "$far" --net nft 'flush ruleset; table inet heard {

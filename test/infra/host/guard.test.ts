@@ -28,7 +28,6 @@ const asInstalled = layers[0]!.files.find(({ path }) => path.endsWith("/prober")
 type Set = ReturnType<typeof sourceSets>[0];
 const [github, selfHosted] = sourceSets(example) as [Set, Set];
 const unitOf = ({ name }: Set) => `pushgate-receiver-${name}.socket`;
-/** For each socket its ranges. */
 type Lists = readonly (readonly string[])[];
 const declared: Lists = [github.cidrs, selfHosted.cidrs];
 /** What `systemctl show` prints of both sockets. */
@@ -83,7 +82,6 @@ function printed(scripts: readonly string[]): string[][] {
 describe("prober", () => {
   const run = ({ units = root.at("shown"), program = prober, by = "" } = {}) =>
     `code=0; ${by} '${program}' ${mustReject(example).join(" ")} <${units} || code=$?; echo "exit $code"`;
-  /** A prober without a part of its text. */
   const lacking = (part: string, instead = "") => {
     const text = readFileSync(prober, "utf8");
     expect(text).toContain(part);

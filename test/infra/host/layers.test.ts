@@ -9,8 +9,7 @@ import { exampleHost, made, rebuilt, served } from "../../fixtures.ts";
 import { typedIn } from "../../hosts/documents.ts";
 import { missing, verifyUnits } from "./namespace.ts";
 
-/** Variables of scripts that may be empty: a host may have no site, `made` no hash of a program, and no
- * reporter is restarted. */
+/** Variables of scripts: a host may have no site, `made` no hash of a program, and no reporter is restarted. */
 const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled", "named"];
 
 test("systemd-analyze verify finds no fault in the units of docs/operating.md", ({ skip }) => {
@@ -29,7 +28,6 @@ describe.each([
   ["with two sites and every option", rebuilt],
 ] as const)("the layers of a host %s", (_, settings) => {
   const layers = Object.values(hostLayers(settings, exampleHost, made));
-  /** The layers that a host with these settings has. */
   const declared = layers.filter(({ present = true }) => present);
 
   test("systemd-analyze verify finds no fault in their units, and finds an unknown setting", ({ skip }) => {

@@ -53,7 +53,6 @@ export function needs(...tools: readonly Tool[]): void {
   beforeEach(({ skip }) => skip(reason !== undefined, reason));
 }
 
-/** Shell: listens, or tries connections; see connect.pl. */
 export const connect = `perl ${new URL("connect.pl", import.meta.url).pathname}`;
 
 export type Ran = { readonly status: number | null; readonly stdout: string; readonly stderr: string };
@@ -180,20 +179,17 @@ export function exposure(name: string, unit: string): number {
 }
 
 /** The faults that shellcheck and dash find in a script. */
-export function lintShell(script: string): string {
-  const input = script;
+export function lintShell(input: string): string {
   const checked = spawnSync("shellcheck", ["--norc", "-s", "dash", "-"], { env, input, encoding: "utf8" });
   const parsed = spawnSync("dash", ["-n"], { env, input, encoding: "utf8" });
   return checked.stdout + checked.stderr + parsed.stderr;
 }
 
-type Families = { readonly v4: readonly string[]; readonly v6: readonly string[] };
-
 /**
  * Shell: a cable from `own` to a namespace that has the addresses `there`, and default routes between them. Afterwards
  * `nsenter --target "$far" --net` runs a program at the other end.
  */
-export const cable = (own: { readonly v4: string; readonly v6: string }, there: Families): string => `
+export const cable = (own: Record<"v4" | "v6", string>, there: Record<"v4" | "v6", readonly string[]>): string => `
 unshare -n sleep 300 &
 far=$!
 while [ "$(readlink "/proc/$far/ns/net")" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.02; done

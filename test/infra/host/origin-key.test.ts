@@ -86,7 +86,6 @@ test("the fact reports each fault, and the next apply replaces what has it", () 
       "the request is of another key",
     ],
     [`echo damaged >${csr}`, requestFault],
-    // Another signature.
     [
       `openssl req -in ${csr} -outform DER | perl -0777 -pe 's/.\\z/chr(255 & ~ord $&)/se' | openssl req -inform DER -out ${csr}.new && mv ${csr}.new ${csr}`,
       requestFault,

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { beforeEach, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/shell.ts";
 import type { Settings } from "../../../infra/config/settings.ts";
-import { packagesLayer } from "../../../infra/host/packages/packages.ts";
+import { packagesLayer, packagesOf } from "../../../infra/host/packages/packages.ts";
 import { example, release, served, serving } from "../../fixtures.ts";
 import { inNamespace, needs, type Ran, Root } from "./namespace.ts";
 
@@ -74,28 +74,14 @@ test("the next apply finishes an install that was killed halfway: the new nginx.
   expect([existsSync(root.at(shim)), calls().includes(disabled)]).toEqual([false, true]);
 });
 
-const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));
-test.each<[string, Settings, string[]]>([
-  ["without a site", example, []],
-  ["of a site over https", serving(example), ["ca-certificates", "git", "git-lfs", "hugo"]],
-  [
-    "of a site with a Hugo of its own",
-    serving(example, { tools: { hugo: release("0.152.2") } }),
-    ["ca-certificates", "curl", "git", "git-lfs"],
-  ],
-  [
-    "of a site over SSH",
-    { ...served, hooks: overSsh },
-    ["ca-certificates", "git", "git-lfs", "hugo", "openssh-client"],
-  ],
-])("the packages %s are those that run there, sorted", (_, settings, more) => {
-  const names = [...all, ...more].sort();
-  const { script, facts } = packagesLayer(settings);
-  expect(script).toContain(`packages='${names.join(" ")}'\n`);
-  expect(facts).toEqual([
-    { name: `packages ${names.join(", ")}`, read: "state", want: "installed" },
-    { name: "pushgate's folders that others can write", read: "writable | grep . || echo none", want: "none" },
-  ]);
+test("the packages are those that run there, sorted: also those of a site, of a Hugo of its own, and of SSH", () => {
+  const more = (settings: Settings) => packagesOf(settings).filter((name) => !all.includes(name));
+  const overSsh = served.hooks.map((hook) => ({ ...hook, repository: "git@github.com:example/site.git" }));
+  expect(packagesOf(example)).toEqual(all);
+  const own = serving(example, { tools: { hugo: release("0.152.2") } });
+  expect(more(own)).toEqual(["ca-certificates", "curl", "git", "git-lfs"]);
+  const ssh = { ...served, hooks: overSsh };
+  expect(more(ssh)).toEqual(["ca-certificates", "git", "git-lfs", "hugo", "openssh-client"]);
 });
 
 test("the fact names the packages that are missing", () => {

@@ -38,14 +38,12 @@ const { address6: _, ...withoutIpv6 } = host;
 const port = host.originPort;
 const check = (answers?: HostReport["system"], more?: Partial<HostReport>, change: Partial<typeof host> = {}) =>
   preflight({ ...host, ...change }, report(answers, more), example);
-/** A host to which these versions were applied. */
 const stampedBy = (...versions: string[]) => {
   const stamped = versions.map((by) => [by, { ...layer(by, []), stamp: `${by}-0123456789ab` }]);
   return check({}, { layers: Object.fromEntries(stamped) });
 };
 type Row = readonly [what: string, found: ReturnType<typeof check>, says: RegExp];
 
-/** The host with one more program at a port. */
 const beside = (port: number, process: string, unit = "", ...more: string[]) =>
   check({}, { listeners: [process, ...more].map((process) => ({ port, process, unit })) });
 const receiverPort = sourceSets(example)[0]!.port;

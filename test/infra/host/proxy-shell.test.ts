@@ -111,7 +111,6 @@ test("preview finds out whether nginx runs from what it read, whatever the files
 
 test("the check of a new configuration passes, leaves nothing behind, reads the CA that arrives with it, and fails where this nginx rejects it", () => {
   const { check, text } = layer.files.find(({ path }) => path === paths.nginx)!;
-  /** `staged`: shell that changes the staged files. */
   const checked = (staged = "", conf = text) => {
     root.write(`staged${root.at(tls)}/note`, "");
     // The namespace has no other account than root.

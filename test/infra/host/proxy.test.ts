@@ -21,7 +21,6 @@ const github = "192.30.252.7";
 const github6 = "2a0a:a440::5";
 const stranger6 = "2001:db8:ffff::9";
 
-/** `first`: method and path. `more`: header lines. */
 const sent = (first: string, client = github, more: readonly string[] = [], body = ""): LabRequest => {
   const from = client === "" ? [] : [`CF-Connecting-IP: ${client}`];
   const length = body === "" || /^content-length/im.test(more.join("\n")) ? [] : [`Content-Length: ${body.length}`];
