@@ -75,14 +75,12 @@ describe("several hosts without a site", () => {
     ["stamp", "builder", "0.1.0-0123456789ab"],
     ["owned", "egress", "/etc/systemd/system/pushgate-egress.service"],
   ];
-  const request = [
-    ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")],
-    ["fact", "origin-key", 0, 0, "valid"],
-  ];
+  const request = ["fact", "request", 0, 0, Buffer.from("a request").toString("base64")];
+  const key = (state: string) => ["fact", "origin-key", 0, 0, state];
   const answers: Readonly<Record<string, string>> = {
     "root@web2": bareHost({ os: "ubuntu 24.04" }, ...left, file(paths.nginx)),
-    "root@web3": bareHost({}, file(originCertificate), ...request),
-    "root@web4": bareHost({}, file(originCertificate), request[0]!, ["fact", "origin-key", 0, 0, "no key"]),
+    "root@web3": bareHost({}, file(originCertificate), request, key("valid")),
+    "root@web4": bareHost({}, file(originCertificate), request, key("no key")),
   };
   let declared: readonly Resource[];
   let warned: string[];

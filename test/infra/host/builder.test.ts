@@ -48,116 +48,110 @@ describe("exposure", () => {
   });
 });
 
-describe("units", () => {
-  test("the tick's unit needs no capability, and enters only the folder of root's requests", () => {
-    const tick = text(units.reconcile("docs"));
-    expect(values(tick, "CapabilityBoundingSet|ReadWritePaths")).toEqual([paths.rootRequests, ""]);
-  });
-
-  test("nothing but the ssh-agent has the deploy key, and nothing but the reporter what it sends with", () => {
-    const credentials = layer.files.flatMap(({ path, text }) =>
-      values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
-    );
-    const reporter = `${paths.units}/${units.report("docs")}.d/site.conf`;
-    expect(credentials).toEqual([
-      [`${paths.units}/${units.agent()}`, `deploy-key:${paths.credentials}/%i.deploy-key`],
-      [reporter, `status:${paths.credentials}/docs.status`],
-      [reporter, `notify:${paths.credentials}/docs.notify`],
-    ]);
-  });
-
-  test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
-    const unit = text(units.mail("docs"));
-    expect(values(unit, "ExecStart")).toEqual([
-      "/usr/bin/timeout 8 /usr/sbin/sendmail -i team@example.org ops@example.org",
-      "/bin/echo sent",
-    ]);
-    // systemd.exec(5), NoNewPrivileges=
-    expect(unit).not.toMatch(
-      /^(NoNewPrivileges|DynamicUser|LockPersonality|MemoryDenyWriteExecute|PrivateDevices|PrivateUsers|ProtectClock|ProtectHostname|ProtectKernel\w+|Restrict\w+|SystemCall\w+)=/m,
-    );
-  });
-
-  test("for content on the host a shell prints what the builder reads", () => {
-    const program = endingIn("generator-content", filesOf(changed({})));
-    for (const line of [`"$1" ${look.folders}`, `"$1" ${look.pages} `, `say "${endOfFolders}"`])
-      expect(program).toContain(line);
-  });
-
-  test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {
-    const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
-    const unit = hugoOf(changed({ content: "/home/@user@/content", hugo }));
-    expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=(^https://api/%%20$)"');
-    expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
-  });
+test("the tick's unit needs no capability, and enters only the folder of root's requests", () => {
+  const tick = text(units.reconcile("docs"));
+  expect(values(tick, "CapabilityBoundingSet|ReadWritePaths")).toEqual([paths.rootRequests, ""]);
 });
 
-describe("the layer", () => {
-  test("its facts look at the units of each target, and at units that systemd has not read", () => {
-    const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
-    expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
-    expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
-    const stale = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!.read;
-    expect(stale).toMatch(/^stale 'pushgate-\*@\*'( 'pushgate-(generator|fetcher|stop|mail)-\*\.socket'){4}$/);
-  });
-
-  test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
-    const hooks = Array.from({ length: 30 }, (_, i) => ({ ...docsHook, name: `${i}`.padStart(32, "a") }));
-    // apply.sh and probe.sh cut an answer at 2,048 bytes.
-    for (const { name, want } of builderLayer({ ...rebuilt, hooks }, exampleHost).facts)
-      expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(2_048);
-  });
+test("nothing but the ssh-agent has the deploy key, and nothing but the reporter what it sends with", () => {
+  const credentials = layer.files.flatMap(({ path, text }) =>
+    values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
+  );
+  const reporter = `${paths.units}/${units.report("docs")}.d/site.conf`;
+  expect(credentials).toEqual([
+    [`${paths.units}/${units.agent()}`, `deploy-key:${paths.credentials}/%i.deploy-key`],
+    [reporter, `status:${paths.credentials}/docs.status`],
+    [reporter, `notify:${paths.credentials}/docs.notify`],
+  ]);
 });
 
-describe("settings", () => {
-  const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
+test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
+  const unit = text(units.mail("docs"));
+  expect(values(unit, "ExecStart")).toEqual([
+    "/usr/bin/timeout 8 /usr/sbin/sendmail -i team@example.org ops@example.org",
+    "/bin/echo sent",
+  ]);
+  // systemd.exec(5), NoNewPrivileges=
+  expect(unit).not.toMatch(
+    /^(NoNewPrivileges|DynamicUser|LockPersonality|MemoryDenyWriteExecute|PrivateDevices|PrivateUsers|ProtectClock|ProtectHostname|ProtectKernel\w+|Restrict\w+|SystemCall\w+)=/m,
+  );
+});
 
-  test("are what the builder and the reporter read", () => {
-    for (const settings of [plain, docs])
-      expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
-    expect(v.is(builderShape, { ...plain, folder: "docs/" })).toBe(true);
-    for (const folder of ["/docs", "docs/../..", ""]) expect(v.is(builderShape, { ...plain, folder })).toBe(false);
-    const settings = JSON.parse(endingIn("reporter/docs.json"));
-    expect(v.parse(reporterShape, settings)).toEqual(settings);
-  });
+test("for content on the host a shell prints what the builder reads", () => {
+  const program = endingIn("generator-content", filesOf(changed({})));
+  for (const line of [`"$1" ${look.folders}`, `"$1" ${look.pages} `, `say "${endOfFolders}"`])
+    expect(program).toContain(line);
+});
 
-  const team = { name: "team", url: "https://chat.example.org/x", format: "standard", published: true } as const;
-  const mail = { ...team, url: "mailto:a@example.org", format: "email" } as const;
-  const hostname = "www.example.org";
-  test.each<[of: string, change: Partial<Site>, setsStatus: true | undefined, credentials: string[]]>([
-    ["a status", { notify: [] }, true, ["status"]],
-    ["a notification", { notify: [team] }, undefined, ["notify"]],
-    ["mail, which has no secret", { notify: [mail] }, undefined, []],
-    ["all, and a purge of the zone", { notify: [team], purge: true, hostname }, true, ["status", "notify", "purge"]],
-  ])("of a reporter, and its unit's credentials, are those of %s", (_, change, setsStatus, credentials) => {
-    const settings = changed(change, { setsStatus } as object);
-    const { files } = builderLayer(settings, { name: "web2" }, {}, "z0");
-    const { status, notify, purge, site: page } = JSON.parse(endingIn("reporter/docs.json", files));
-    expect([status?.context, notify.length]).toEqual([setsStatus && "pushgate/web2/docs", change.notify!.length]);
-    expect(purge).toBe(change.purge && "https://api.cloudflare.com/client/v4/zones/z0/purge_cache");
-    expect(page).toBe(change.hostname && `https://${hostname}/`);
-    const { reports } = builderSettings(sitesOf(settings)[1]!);
-    const named = change.notify!.map(({ name, published }) => ({ name, published }));
-    expect(reports).toMatchObject({ status: setsStatus ?? false, purge: change.purge ?? false, notify: named });
-    const ofDocs = credentials.map((kind) => [kind, `docs.${kind}`] as const);
-    const loaded = values(unitText(files, units.report("docs")), "LoadCredentialEncrypted");
-    expect(loaded).toEqual(ofDocs.map(([kind, name]) => `${kind}:${paths.credentials}/${name}`));
-    const names = ["docs", "docs.deploy-key", ...ofDocs.map(([, name]) => name), "site"];
-    expect(credentialFiles(settings)).toEqual(names.sort());
-  });
+test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {
+  const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
+  const unit = hugoOf(changed({ content: "/home/@user@/content", hugo }));
+  expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=(^https://api/%%20$)"');
+  expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
+});
 
-  test("of previews name their address, which the builder sends to Hugo; they have credentials of their own", () => {
-    const settings = changed({ previews: { hostname: "preview.example.org", branches: ["*"], keep: 10 } });
-    const files = filesOf(settings);
-    expect(JSON.parse(endingIn("builder/docs-previews.json", files))).toMatchObject({
-      hook: "docs-previews",
-      previews: { branches: ["*"], keep: 10, url: "https://preview.example.org/" },
-    });
-    expect(values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0]).toMatch(
-      /^\/bin\/sh -c '.*; read -r HUGO_BASEURL && export HUGO_BASEURL \|\| exit; .*exec "\$\$@"' sh \/\S+ --minify /,
-    );
-    expect(credentialFiles(settings)).toEqual(
-      [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),
-    );
+test("the facts look at the units of each target, and at units that systemd has not read", () => {
+  const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
+  expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
+  expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
+  const stale = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!.read;
+  expect(stale).toMatch(/^stale 'pushgate-\*@\*'( 'pushgate-(generator|fetcher|stop|mail)-\*\.socket'){4}$/);
+});
+
+test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
+  const hooks = Array.from({ length: 30 }, (_, i) => ({ ...docsHook, name: `${i}`.padStart(32, "a") }));
+  // apply.sh and probe.sh cut an answer at 2,048 bytes.
+  for (const { name, want } of builderLayer({ ...rebuilt, hooks }, exampleHost).facts)
+    expect(Buffer.byteLength(want), name).toBeLessThanOrEqual(2_048);
+});
+
+const [plain, docs] = sitesOf(rebuilt).map(builderSettings);
+
+test("the settings are what the builder and the reporter read", () => {
+  for (const settings of [plain, docs])
+    expect(v.parse(builderShape, JSON.parse(JSON.stringify(settings)))).toEqual(settings);
+  expect(v.is(builderShape, { ...plain, folder: "docs/" })).toBe(true);
+  for (const folder of ["/docs", "docs/../..", ""]) expect(v.is(builderShape, { ...plain, folder })).toBe(false);
+  const settings = JSON.parse(endingIn("reporter/docs.json"));
+  expect(v.parse(reporterShape, settings)).toEqual(settings);
+});
+
+const team = { name: "team", url: "https://chat.example.org/x", format: "standard", published: true } as const;
+const mail = { ...team, url: "mailto:a@example.org", format: "email" } as const;
+const hostname = "www.example.org";
+test.each<[of: string, change: Partial<Site>, setsStatus: true | undefined, credentials: string[]]>([
+  ["a status", { notify: [] }, true, ["status"]],
+  ["a notification", { notify: [team] }, undefined, ["notify"]],
+  ["mail, which has no secret", { notify: [mail] }, undefined, []],
+  ["all, and a purge of the zone", { notify: [team], purge: true, hostname }, true, ["status", "notify", "purge"]],
+])("the settings of a reporter, and its unit's credentials, are those of %s", (_, change, setsStatus, credentials) => {
+  const settings = changed(change, { setsStatus } as object);
+  const { files } = builderLayer(settings, { name: "web2" }, {}, "z0");
+  const { status, notify, purge, site: page } = JSON.parse(endingIn("reporter/docs.json", files));
+  expect([status?.context, notify.length]).toEqual([setsStatus && "pushgate/web2/docs", change.notify!.length]);
+  expect(purge).toBe(change.purge && "https://api.cloudflare.com/client/v4/zones/z0/purge_cache");
+  expect(page).toBe(change.hostname && `https://${hostname}/`);
+  const { reports } = builderSettings(sitesOf(settings)[1]!);
+  const named = change.notify!.map(({ name, published }) => ({ name, published }));
+  expect(reports).toMatchObject({ status: setsStatus ?? false, purge: change.purge ?? false, notify: named });
+  const ofDocs = credentials.map((kind) => [kind, `docs.${kind}`] as const);
+  const loaded = values(unitText(files, units.report("docs")), "LoadCredentialEncrypted");
+  expect(loaded).toEqual(ofDocs.map(([kind, name]) => `${kind}:${paths.credentials}/${name}`));
+  const names = ["docs", "docs.deploy-key", ...ofDocs.map(([, name]) => name), "site"];
+  expect(credentialFiles(settings)).toEqual(names.sort());
+});
+
+test("the settings of previews name their address, which the builder sends to Hugo; they have credentials of their own", () => {
+  const settings = changed({ previews: { hostname: "preview.example.org", branches: ["*"], keep: 10 } });
+  const files = filesOf(settings);
+  expect(JSON.parse(endingIn("builder/docs-previews.json", files))).toMatchObject({
+    hook: "docs-previews",
+    previews: { branches: ["*"], keep: 10, url: "https://preview.example.org/" },
   });
+  expect(values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0]).toMatch(
+    /^\/bin\/sh -c '.*; read -r HUGO_BASEURL && export HUGO_BASEURL \|\| exit; .*exec "\$\$@"' sh \/\S+ --minify /,
+  );
+  expect(credentialFiles(settings)).toEqual(
+    [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),
+  );
 });

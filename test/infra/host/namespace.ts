@@ -8,25 +8,18 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeEach, onTestFinished } from "vitest";
 
+/** The packages of programs whose name is another. */
 const packageOf = {
   bwrap: "bubblewrap",
-  curl: "curl",
-  dash: "dash",
-  git: "git",
-  "git-lfs": "git-lfs",
-  hugo: "hugo",
   ip: "iproute2",
   nft: "nftables",
-  nginx: "nginx",
-  openssl: "openssl",
   perl: "perl-base",
   promtool: "prometheus",
   ssh: "openssh-client",
-  shellcheck: "shellcheck",
   "systemd-analyze": "systemd",
   unshare: "util-linux",
-} as const;
-type Tool = keyof typeof packageOf;
+};
+type Tool = keyof typeof packageOf | "curl" | "dash" | "git" | "git-lfs" | "hugo" | "nginx" | "openssl" | "shellcheck";
 
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 export const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -38,7 +31,7 @@ export function missing(...named: readonly Tool[]): string | undefined {
   const folders = env.PATH.split(delimiter);
   const absent = tools.filter((tool) => !folders.some((folder) => existsSync(join(folder, tool))));
   if (absent.length > 0)
-    return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => packageOf[tool]).join(" ")}`;
+    return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => ({ ...packageOf })[tool as "ip"] ?? tool).join(" ")}`;
   const wall = ["--ro-bind", "/", "/", "--unshare-net", "true"];
   if (tools.includes("bwrap") && spawnSync("bwrap", wall, { env }).status !== 0)
     return "bubblewrap may make no namespaces here: run as root";

@@ -116,7 +116,7 @@ test.each<[question: string, outputs: string[], says: string[]]>([
     ["a folder. Run mv.", "fit", "missing. Make it."],
     [
       "hooks[0].site.webRoot is /var/www/site, a folder. Run mv.",
-      "hooks[1].site.content is /home/docs/content, missing.",
+      "hooks[1].site.content is /home/docs/content, missing. Make it.",
     ],
   ],
   ["mail", [""], ["/usr/sbin/sendmail is missing. Run apt install nullmailer"]],

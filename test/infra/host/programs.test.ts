@@ -42,11 +42,8 @@ test.each(nodes)("the receiver runs alone on %s, and names the setting that is m
 /** An apply of a layer with this text as the receiver's bundle, which fails at its end where `end` does. */
 const apply = (text: string, end = 'rm -rf "$incoming"') => {
   const { values, shared } = programsOf(["receiver"], { receiver: { sha256: sha256(text) } });
-  const layer = layerOf(new URL("../../../infra/host/client-ca/x", import.meta.url).href, "receiver", {
-    values,
-    shared,
-    facts: [],
-  });
+  const base = new URL("../../../infra/host/client-ca/x", import.meta.url).href;
+  const layer = layerOf(base, "receiver", { values, shared, facts: [] });
   const steps = { activate: `install_programs; echo "new $new_program"; ${end}`, reactivate: "restore_programs" };
   return `( ${applyScript({ ...layer, ...steps }, "0.1.0-0123456789ab")} )
 echo "applied $?"; cat ${paths.receiver}; echo\n`;
@@ -55,12 +52,8 @@ const send = (text: string, as = text) =>
   `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
 
 test("a layer that leaves names its programs in pairs, too, although none is sent", () => {
-  expect(programsOf(["builder", "fetcher"], {}).values.programs).toEqual([
-    paths.builder,
-    "none",
-    paths.fetcher,
-    "none",
-  ]);
+  const { programs } = programsOf(["builder", "fetcher"], {}).values;
+  expect(programs).toEqual([paths.builder, "none", paths.fetcher, "none"]);
 });
 
 describe("on a host", () => {
@@ -73,18 +66,14 @@ describe("on a host", () => {
 echo x >>${paths.receiver}; chmod 777 ${paths.receiver}; ${send("two")}${apply("two")}${look}
 chmod 777 ${paths.receiver}; ${send("two")}${apply("two")}${look}
 (${script}\nremove_programs); ls -A /usr/local/lib /var/lib/pushgate`);
-    const installed = (text: string, isNew = "yes") => [`new ${isNew}`, "applied 0", text, "644 root:root"];
-    expect(stdout.split("\n")).toEqual([
-      ...["one", "two", "two"].flatMap((text) => installed(text)),
-      ...installed("two", "no"),
-      ...["/usr/local/lib:", "", "/var/lib/pushgate:", "made", "stamps", ""],
-    ]);
+    const installed = (isNew: string) => (text: string) => [`new ${isNew}`, "applied 0", text, "644 root:root"];
+    const all = [...["one", "two", "two"].flatMap(installed("yes")), ...installed("no")("two")];
+    expect(stdout.split("\n")).toEqual([...all, "/usr/local/lib:", "", "/var/lib/pushgate:", "made", "stamps", ""]);
   });
 
   test("the host rejects a program that is damaged, missing or another, and keeps the former one", () => {
-    const { stdout, stderr } = onHost(
-      `${send("zero")}${apply("zero")}${[send("on", "one"), "", send("evil", "one")].map((arrival) => `${arrival}${apply("one")}`).join("")}${look}`,
-    );
+    const arrivals = [send("on", "one"), "", send("evil", "one")].map((arrival) => `${arrival}${apply("one")}`);
+    const { stdout, stderr } = onHost(`${send("zero")}${apply("zero")}${arrivals.join("")}${look}`);
     expect(stdout).toContain(`applied 0\nzero\n${"applied 1\nzero\n".repeat(3)}644 root:root\n`);
     expect(stderr.split("Run `npx pulumi up` again")).toHaveLength(4);
   });

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { missingTools, toolsLayer } from "../../../infra/host/tools/tools.ts";
@@ -41,11 +41,8 @@ const server = createServer((request, response) => {
   requested.push(request.url!);
   answer(response);
 });
-let url: string;
-beforeAll(async () => {
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/tool.tar.gz`;
-});
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/tool.tar.gz`;
 afterAll(() => void server.close());
 
 const { script = "", ...layer } = toolsLayer(rebuilt);
