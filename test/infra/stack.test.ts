@@ -31,8 +31,7 @@ test("the program declares every layer on the host and at Cloudflare", () => {
   const declared = Object.values(hostLayers(served, exampleHost, made)).filter(({ present = true }) => present);
   const layers = declared.map(({ name }) => `Command web1-${name}`);
   const others = [
-    "AuthenticatedOriginPulls hooks.example.org client certificate",
-    "AuthenticatedOriginPulls www.example.org client certificate",
+    ...["hooks", "www"].map((name) => `AuthenticatedOriginPulls ${name}.example.org client certificate`),
     "AuthenticatedOriginPullsHostnameCertificate client certificate",
     "Command client certificate",
     "DnsRecord hooks.example.org A",
@@ -43,9 +42,7 @@ test("the program declares every layer on the host and at Cloudflare", () => {
     "Lock rules of the zone's own",
     "Lock web1 lock",
     "OriginCaCertificate hooks.example.org origin certificate",
-    "Ruleset configuration rules",
-    "Ruleset custom rules",
-    "Ruleset origin rules",
+    ...["configuration", "custom", "origin"].map((kind) => `Ruleset ${kind} rules`),
     "Zone example.org",
   ];
   expect(names(example)).toEqual([...layers, ...others].sort());

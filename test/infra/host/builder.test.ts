@@ -34,12 +34,11 @@ describe("exposure", () => {
     [units.agent("docs"), 3],
     [units.reconcile("site"), 7],
     [units.stop("site"), 9],
-    // git's network, the spool's group, and modes with which the web server reads what it makes.
     [units.build("docs"), 11],
-    // A network, as it reads an address; and a group, for content of that group.
+    // They need a network.
     [units.generator("docs"), 11],
     [units.report("docs"), 11],
-    // As root it enters homes that are closed, without a network.
+    // As root it enters homes that are closed.
     [units.content("docs"), 14],
     // It starts what is setuid, which no filter of system calls and no namespace of users may precede.
     [units.mail("docs"), 85],

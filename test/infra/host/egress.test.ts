@@ -25,8 +25,7 @@ const office6 = "fd12:3456::3";
 const neighbour = "10.9.9.9";
 const metadata = "169.254.169.254";
 const metadata6 = "fd00:ec2::254";
-const azure = "168.63.129.16";
-const there = [git, office, neighbour, metadata, azure];
+const there = [git, office, neighbour, metadata, "168.63.129.16"];
 const there6 = [git6, office6, metadata6];
 const all = [...there, ...there6];
 /** The host's own addresses; docs opens a range with the last one. */

@@ -8,18 +8,14 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { afterAll, beforeEach, onTestFinished } from "vitest";
 
+type Tool =
+  | ("bwrap" | "curl" | "dash" | "git" | "git-lfs" | "hugo" | "ip" | "nft" | "nginx" | "openssl" | "perl" | "promtool")
+  | ("ssh" | "shellcheck" | "systemd-analyze" | "unshare");
 /** The packages of programs whose name is another. */
-const packageOf = {
-  bwrap: "bubblewrap",
-  ip: "iproute2",
-  nft: "nftables",
-  perl: "perl-base",
-  promtool: "prometheus",
-  ssh: "openssh-client",
-  "systemd-analyze": "systemd",
-  unshare: "util-linux",
+const packageOf: { readonly [tool in Tool]?: string } = {
+  ...{ bwrap: "bubblewrap", ip: "iproute2", nft: "nftables", perl: "perl-base", promtool: "prometheus" },
+  ...{ ssh: "openssh-client", "systemd-analyze": "systemd", unshare: "util-linux" },
 };
-type Tool = keyof typeof packageOf | "curl" | "dash" | "git" | "git-lfs" | "hugo" | "nginx" | "openssl" | "shellcheck";
 
 const env = { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` };
 export const isolated = ["--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
@@ -31,7 +27,7 @@ export function missing(...named: readonly Tool[]): string | undefined {
   const folders = env.PATH.split(delimiter);
   const absent = tools.filter((tool) => !folders.some((folder) => existsSync(join(folder, tool))));
   if (absent.length > 0)
-    return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => ({ ...packageOf })[tool as "ip"] ?? tool).join(" ")}`;
+    return `${absent.join(", ")} not installed: apt-get install ${absent.map((tool) => packageOf[tool] ?? tool).join(" ")}`;
   const wall = ["--ro-bind", "/", "/", "--unshare-net", "true"];
   if (tools.includes("bwrap") && spawnSync("bwrap", wall, { env }).status !== 0)
     return "bubblewrap may make no namespaces here: run as root";

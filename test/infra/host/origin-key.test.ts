@@ -3,7 +3,6 @@ import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import type { Probed } from "../../../infra/apply/manifest.ts";
 import { quote } from "../../../infra/apply/shell.ts";
-import { clientCaLayer } from "../../../infra/host/client-ca/client-ca.ts";
 import { originCertificateLayer } from "../../../infra/host/origin-certificate/origin-certificate.ts";
 import { csrQuestion, originKeyLayer } from "../../../infra/host/origin-key/origin-key.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -26,12 +25,6 @@ const factOf = (which: Probed) => run(which, which.facts[0]!.read);
 const fact = factOf(layer);
 const readCsr = factOf(csrQuestion(exampleHost));
 const fresh = `rm -rf ${root.at("/etc")}; mkdir -p ${root.at("/etc")}`;
-
-test("each certificate is one file that ends in one line end, whether its PEM has it or not", () => {
-  for (const pem of ["PEM", "PEM\n"])
-    for (const { files } of [originCertificateLayer(served, exampleHost, pem), clientCaLayer(pem, 8443)])
-      expect(files[0]!.text).toBe("PEM\n");
-});
 
 test("a hostname of 64 characters is the certificate's common name, and a longer one is in the SAN alone", () => {
   const [longest, long] = [64, 65].map((length) => `${"h".repeat(length - ".example.org".length)}.example.org`);

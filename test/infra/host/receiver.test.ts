@@ -10,7 +10,7 @@ import {
   slice,
 } from "../../../infra/host/receiver/receiver.ts";
 import { metricsName, readReceiver } from "../../../service/receiver/settings.ts";
-import { example, served } from "../../fixtures.ts";
+import { example } from "../../fixtures.ts";
 import { exposure, missing, Root, unitText, values } from "./namespace.ts";
 
 const layer = receiverLayer(example);
@@ -42,7 +42,7 @@ test("the service has room for the bodies it may hold", () => {
   expect([1 << 10, 5 << 20, 25 << 20].flatMap(memory)).toEqual(["320M", "352M", "992M"]);
 });
 
-test("its settings are what the receiver reads, with the place of a site's status.json", () => {
+test("its settings are what the receiver reads", () => {
   const root = new Root();
   for (const { name } of example.hooks) root.write(name, `${"s".repeat(40)}\n`);
   const env = {
@@ -56,8 +56,6 @@ test("its settings are what the receiver reads, with the place of a site's statu
   const read = readReceiver(env, 7);
   expect(read.settings).toEqual(receiverSettings(example));
   expect([read.sockets, read.metrics]).toEqual([[3, 4], [5]]);
-  const files = receiverSettings(served).hooks.map(({ statusFile }) => statusFile);
-  expect(files).toEqual(["/var/lib/pushgate-sites/site/status.json", undefined]);
 });
 
 test("systemd rates the exposure of the receiver at 0.2", ({ skip }) => {

@@ -4,14 +4,15 @@
  * nginx of its own, each line of standard output its answer, or why nginx did not start. nft replaces the socket's
  * allowlist: both drop the SYN.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect as connectTls } from "node:tls";
+import { promisify } from "node:util";
 
 /**
  * `as`: which client certificate. `from`: the TCP peer's address. `raw`: the request as bytes on the wire. `name`: which
@@ -41,6 +42,7 @@ export type LabResult = { replies: LabReply[][]; log: string[]; seen: string[] }
 
 const { folder, addresses, allowed, originPort }: Lab = JSON.parse(process.argv[2]!);
 const seen: string[] = [];
+const run = promisify(execFile);
 const sh = (command: string) => execFileSync("sh", ["-ec", command], { stdio: ["ignore", "ignore", "inherit"] });
 
 function network(): void {
@@ -110,31 +112,24 @@ async function send({ as, from, to, raw, name, plain, before }: LabRequest): Pro
   };
 }
 
-async function startNginx(config: string) {
+function startNginx(config: string): void {
   sh(`rm -rf ${folder}/log; mkdir -p ${folder}/log ${folder}/temp`);
   // start.sh writes it.
   writeFileSync(`${folder}/listen6.conf`, `listen [::]:${originPort} ssl;\n`);
   // The namespace has no other account than root. Each worker keeps connections of its own.
-  const alone = config.replace(/worker_processes \d+/, "worker_processes 1");
+  const alone = config.replace(/worker_processes \d+/, "worker_processes 1").replace("daemon off;", "");
   writeFileSync(`${folder}/nginx.conf`, `user root;\n${alone}`);
-  const nginx = spawn("nginx", ["-e", `${folder}/log/error.log`, "-c", `${folder}/nginx.conf`], {
-    stdio: ["ignore", "ignore", "pipe"],
-  });
-  let printed = "";
-  nginx.stderr.on("data", (chunk) => (printed += chunk));
-  for (let i = 0; i < 1_000 && nginx.exitCode === null && !existsSync(`${folder}/nginx.pid`); i++) await sleep(20);
-  if (nginx.exitCode !== null) throw new Error(`nginx did not start: ${printed}`);
-  return nginx;
+  // It returns once the sockets are bound, or throws what nginx reports.
+  execFileSync("nginx", ["-e", `${folder}/log/error.log`, "-c", `${folder}/nginx.conf`], { stdio: "pipe" });
 }
 
 async function answered(task: LabTask): Promise<LabResult> {
-  const nginx = await startNginx(task.config);
+  startNginx(task.config);
   const replies: LabReply[][] = [];
   try {
     for (const step of task.requests) replies.push(await Promise.all([step].flat().map(send)));
   } finally {
-    nginx.kill("SIGQUIT");
-    await once(nginx, "exit");
+    await run("sh", ["-c", `cd ${folder}; kill -QUIT "$(cat nginx.pid)"; while [ -e nginx.pid ]; do sleep 0.01; done`]);
   }
   const logs = readdirSync(`${folder}/log`).filter((name) => name !== "error.log");
   const log = logs.flatMap((name) => readFileSync(`${folder}/log/${name}`, "utf8").split("\n").filter(Boolean));
