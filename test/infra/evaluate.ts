@@ -71,7 +71,9 @@ export async function evaluate({ config = stackConfig(), probe = () => bareHost(
 
   const newResource = ({ type, name, inputs }: pulumi.runtime.MockResourceArgs) => {
     declared.push({ type, name, inputs });
-    return { id: `${name}-id`, state: { ...inputs, ...outputs(type, name) } };
+    const certificate = { certificate: base64(name), expiresOn: "2041-11-01 00:00:00 +0000 UTC" };
+    const computed = type.endsWith(":OriginCaCertificate") ? certificate : { stdout: "", stderr: "" };
+    return { id: `${name}-id`, state: { ...inputs, ...computed } };
   };
   await setMocks({ newResource }, "pushgate", "prod", false);
   const withApi = { ...config, "cloudflare:baseUrl": api.url };
@@ -99,12 +101,4 @@ esac
   }
   await pulumi.runtime.disconnect();
   return declared;
-}
-
-/** Outputs that a provider computes. */
-function outputs(type: string, name: string): Record<string, unknown> {
-  if (type === "cloudflare:index/originCaCertificate:OriginCaCertificate")
-    return { certificate: base64(name), expiresOn: "2041-11-01 00:00:00 +0000 UTC" };
-  if (type === "command:local:Command") return { stdout: "", stderr: "" };
-  return {};
 }

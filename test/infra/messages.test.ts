@@ -1,7 +1,6 @@
 /**
- * Every text that pushgate can show, on one page: test/golden/messages.txt. A reviewer reads a changed message there, as a
- * user will, beside its neighbours. The page holds every text of the product's sources that has more than one word, and
- * the messages of its scripts; `npm run fix` rewrites it.
+ * Every text that pushgate can show, on one page: test/golden/messages.txt. The page holds every text of the product's
+ * sources that has more than one word, and the messages of its scripts; `npm run fix` rewrites it.
  */
 import { globSync, readFileSync } from "node:fs";
 import { extname } from "node:path";

@@ -5,10 +5,8 @@ import { networks, v4, v6 } from "../../infra/networks.ts";
 
 type Answered = (error: Error | null, answer: unknown) => void;
 
-type Given = Parameters<typeof pulumi.runtime.setMocks>;
-
 /** As pulumi.runtime.setMocks; resource hooks are registered and never run, and what `up` would say is not printed. */
-export async function setMocks(mocks: Pick<Given[0], "newResource">, ...rest: unknown[]): Promise<void> {
+export async function setMocks(mocks: Pick<pulumi.runtime.Mocks, "newResource">, ...rest: unknown[]): Promise<void> {
   const { cidrs } = networks.cloudflare;
   const call = ({ token }: pulumi.runtime.MockCallArgs) => {
     if (token === "cloudflare:index/getIpRanges:getIpRanges") return { ipv4Cidrs: v4(cidrs), ipv6Cidrs: v6(cidrs) };

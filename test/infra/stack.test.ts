@@ -9,14 +9,11 @@ import { bareHost, evaluate } from "./evaluate.ts";
 
 let example: readonly Resource[];
 beforeAll(async () => {
-  // With a reporter.
-  const reported = { ...secrets, site: { ...secrets.site, status: `ghp_${"x".repeat(36)}` } };
-  example = await evaluate({ config: stackConfig({ "pushgate:secrets": reported }) });
+  const withReporter = { ...secrets, site: { ...secrets.site, status: `ghp_${"x".repeat(36)}` } };
+  example = await evaluate({ config: stackConfig({ "pushgate:secrets": withReporter }) });
 });
 
-beforeEach(() => {
-  vi.resetModules();
-});
+beforeEach(() => void vi.resetModules());
 
 const names = (declared: readonly Resource[]) =>
   declared.map(({ type, name }) => `${type.split(":").at(-1)} ${name}`).sort();

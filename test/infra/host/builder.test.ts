@@ -23,7 +23,6 @@ const changed = (change: Partial<Site>, more: Partial<Hook> = {}): Settings => (
 });
 const filesOf = (settings: Settings) => builderLayer(settings, exampleHost).files;
 const endingIn = (end: string, files = layer.files) => files.find(({ path }) => path.endsWith(end))!.text;
-const hugoOf = (settings: Settings) => endingIn(units.generator("docs"), filesOf(settings));
 
 describe("exposure", () => {
   needs("systemd-analyze");
@@ -31,9 +30,6 @@ describe("exposure", () => {
   test.each([
     [units.fetcher("docs"), 2],
     [units.generator("site"), 2],
-    [units.agent("docs"), 3],
-    [units.reconcile("site"), 7],
-    [units.stop("site"), 9],
     [units.build("docs"), 11],
     // They need a network.
     [units.generator("docs"), 11],
@@ -84,7 +80,8 @@ test("for content on the host a shell prints what the builder reads", () => {
 
 test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {
   const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
-  const unit = hugoOf(changed({ content: "/home/@user@/content", hugo }));
+  const files = filesOf(changed({ content: "/home/@user@/content", hugo }));
+  const unit = endingIn(units.generator("docs"), files);
   expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=(^https://api/%%20$)"');
   expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
 });

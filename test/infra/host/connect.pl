@@ -22,7 +22,6 @@ if ($ARGV[0] =~ /^listen,/) {
         listen($s, 1024) or die "listen: $!";
         push @open, $s;
     }
-    # The kernel accepts the connections; the test needs no data on them.
     exit if fork // die "fork: $!";
     close STDOUT; sleep 300; exit;
 }

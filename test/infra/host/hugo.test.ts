@@ -17,11 +17,8 @@ function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters
   for (const [path, text] of Object.entries(files)) root.write(join("source", path), text);
   const site = { hugo: { exec: [], http: [], ...hugo }, tools: {} };
   const env = { PATH: process.env.PATH, ...environment(at, site) };
-  const { stdout, stderr } = spawnSync("hugo", buildArguments(hugo.arguments), {
-    cwd: root.at("source"),
-    env,
-    encoding: "utf8",
-  });
+  const how = { cwd: root.at("source"), env, encoding: "utf8" } as const;
+  const { stdout, stderr } = spawnSync("hugo", buildArguments(hugo.arguments), how);
   return { said: stdout + stderr, front: () => readFileSync(root.at("out/index.html"), "utf8") };
 }
 
@@ -45,12 +42,8 @@ test("the operator's address, environment, flags and variables outrank the site'
 });
 
 test("no variable of the operator's is one of pushgate's", () => {
-  const names = Object.keys(
-    environment(
-      { content: "/c", destination: "/d", cache: "/e" },
-      { hugo: { baseUrl: "x", exec: [], http: [] }, tools: {} },
-    ),
-  );
+  const site = { hugo: { baseUrl: "x", exec: [], http: [] }, tools: {} };
+  const names = Object.keys(environment({ content: "/c", destination: "/d", cache: "/e" }, site));
   expect(names.filter((name) => !ownVariables.test(name))).toEqual([]);
 });
 

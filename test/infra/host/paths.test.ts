@@ -3,7 +3,7 @@
  * character that has a meaning in any of them. Past the schema, hostile paths are quoted, or a renderer throws.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { quote } from "../../../infra/apply/shell.ts";
@@ -116,9 +116,7 @@ describe("in nginx", () => {
 
   test("a hostile path arrives as it is, or the renderer throws", () => {
     const servers = parts.map((part, i) => {
-      const folder = root.at(`www${part.replaceAll("/", "")}`);
-      mkdirSync(folder, { recursive: true });
-      writeFileSync(`${folder}/index.html`, `page ${i}`);
+      const folder = dirname(root.write(`www${part.replaceAll("/", "")}/index.html`, `page ${i}`));
       return `server { listen 127.0.0.1:${8100 + i}; root ${nginxWord(folder)}; }`;
     });
     const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((t) => `${t}_temp_path ${root.at(t)};`);

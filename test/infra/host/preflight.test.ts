@@ -7,7 +7,7 @@ import { sourceSets } from "../../../infra/config/derived.ts";
 import { units } from "../../../infra/host/paths.ts";
 import { preflight, questionsOf } from "../../../infra/host/preflight.ts";
 import { scheduleQuestion } from "../../../infra/host/site/site.ts";
-import { example, exampleHost, rebuilt } from "../../fixtures.ts";
+import { example, exampleHost, rebuilt, serving } from "../../fixtures.ts";
 import { ShellHost } from "../apply/shell-host.ts";
 import { bareHost } from "../evaluate.ts";
 import { missing } from "./namespace.ts";
@@ -111,14 +111,8 @@ test.each<Row>([
 
 test.each<[question: string, outputs: string[], says: string[]]>([
   ["folders", ["fit", "fit", "fit"], []],
-  [
-    "folders",
-    ["a folder. Run mv.", "fit", "missing. Make it."],
-    [
-      "hooks[0].site.webRoot is /var/www/site, a folder. Run mv.",
-      "hooks[1].site.content is /home/docs/content, missing. Make it.",
-    ],
-  ],
+  ["folders", ["a folder. Run mv.", "fit", "fit"], ["hooks[0].site.webRoot is /var/www/site, a folder. Run mv."]],
+  ["folders", ["fit", "fit", "missing. Make it."], ["hooks[1].site.content is /home/docs/content, missing. Make it."]],
   ["mail", [""], ["/usr/sbin/sendmail is missing. Run apt install nullmailer"]],
   ["schedules", ["Tue 2026-11-24 06:00:00 UTC"], []],
   ["schedules", [""], ['systemd cannot read the schedule "Mon..Fri 06:00".']],
@@ -138,9 +132,7 @@ test.for([
 ] as const)("systemd says of the schedule %s what preflight reads", ([schedule, says], { skip }) => {
   const tool = missing("systemd-analyze");
   skip(tool !== undefined, tool);
-  const docs = rebuilt.hooks[1]!;
-  const hooks = [{ ...docs, site: { ...docs.site!, schedule } }];
-  const [fact] = scheduleQuestion({ ...rebuilt, hooks }).facts;
+  const [fact] = scheduleQuestion(serving(example, { schedule })).facts;
   expect(spawnSync("sh", ["-c", fact!.read], { encoding: "utf8" }).stdout.trim()).toMatch(says);
 });
 

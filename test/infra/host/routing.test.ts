@@ -55,7 +55,6 @@ const marks = `ip rule show | sed -n 's/.* fwmark \\(.*\\) iif .*/\\1/p' | sort`
 const end = "ss -Hltnp | sed 's/.*pid=\\([0-9]*\\).*/\\1/' | sort -u | xargs kill";
 const foreign = `ip rule show | grep -v 'lookup ${routingTable}' | diff ${root.at("before")} -`;
 const quiet = `${routingScript} >/dev/null`;
-const families = ["", "-6"];
 
 test.each<[what: string, script: string, prints: readonly string[]]>([
   [
@@ -64,8 +63,8 @@ test.each<[what: string, script: string, prints: readonly string[]]>([
     all,
   ],
   ...[
-    ["rule", families.map((family) => `ip ${family} rule del pref 90`).join("\n"), listen()] as const,
-    ["route", families.map((family) => `ip ${family} route flush table ${routingTable}`).join("\n"), listen()] as const,
+    ["rule", "ip rule del pref 90; ip -6 rule del pref 90", listen()] as const,
+    ["route", `for family in -4 -6; do ip $family route flush table ${routingTable}; done`, listen()] as const,
     ["socket's mark", "", listen(0)] as const,
   ].map(([what, undo, listens]): [string, string, string[]] => [
     `without the ${what} the reply goes elsewhere and the visitor waits`,

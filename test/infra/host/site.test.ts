@@ -39,12 +39,11 @@ test("the layer has the probe look whether each folder is fit, with its key, and
 });
 
 let root: Root;
-let bin: string;
 const at = (path: string) => root.at(path);
 const current = () => at(`${paths.sites}/docs/current`);
 /** `instead`: shell in place of functions of the layer, for what would happen without them. */
 const run = (calls: string, text = script!) =>
-  inNamespace(root.moved(`${text}\n${calls}`, "/srv", "/etc/systemd"), bin);
+  inNamespace(root.moved(`${text}\n${calls}`, "/srv", "/etc/systemd"), at("bin"));
 const without = (words: string, instead = "") => {
   expect(script).toContain(words);
   return script!.replace(words, instead);
@@ -59,7 +58,6 @@ const serve = "serve docs /srv/www";
 needs("unshare", "perl");
 beforeEach(() => {
   root = new Root();
-  bin = join(root.folder, "bin");
   root.write("bin/systemctl", '#!/bin/sh\necho "$@" >>"$0.log"\n', 0o755);
   // Every account can write a folder of temporary files, in which this root is.
   const open = `(${tmpdir()}|${dirname(tmpdir())})`;
@@ -73,7 +71,7 @@ test("a web root becomes a link if the path was free, with the folders above; th
   expect([readdirSync(at("/srv/more")), readlinkSync(at("/srv/new"))]).toEqual([[], current()]);
   expect(readFileSync(at(`${paths.state}/made`), "utf8")).toBe(`${at("/srv/more")}\n`);
   expect(readFileSync(at(`${paths.state}/sites/docs`), "utf8")).toBe(`${at("/srv/new")}\n`);
-  const built = readFileSync(`${bin}/systemctl.log`, "utf8").match(/start --no-block .*/g);
+  const built = readFileSync(`${at("bin")}/systemctl.log`, "utf8").match(/start --no-block .*/g);
   // The first time, and at the new path.
   expect(built).toEqual(Array(2).fill("start --no-block pushgate-reconcile@docs.service"));
   rmSync(at("/srv/new"));

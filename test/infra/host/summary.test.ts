@@ -8,11 +8,8 @@ const both = { ...served, hosts: [exampleHost, second] };
 
 test("changed layers are named by host, and webhooks only where a host got secrets", () => {
   expect(summaryText(served, new Map())).toBeUndefined();
-  const applied = new Map([
-    ["web1", ["proxy", "guard"]],
-    ["web2", ["packages", "secrets"]],
-  ]);
-  expect(summaryText(both, applied)?.split("\n")).toEqual([
+  const applied = { web1: ["proxy", "guard"], web2: ["packages", "secrets"] };
+  expect(summaryText(both, new Map(Object.entries(applied)))?.split("\n")).toEqual([
     "web1: applied proxy, guard.",
     "web2: applied packages, secrets.",
     "The git host needs these webhooks, with content type application/json and the push event alone:",

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { missingTools, toolsLayer } from "../../../infra/host/tools/tools.ts";
@@ -93,76 +93,74 @@ test("what npx pushgate tools --send left is installed without a download, if it
   expect([requested, existsSync(root.at(sent))]).toEqual([[], false]);
 });
 
-describe("a host rejects", () => {
-  type Server = typeof answer;
-  type Row = [string, Buffer, string, readonly string[] | undefined, string, (Server | undefined)?, string?];
-  const holding = (...entries: Entry[]) => packed([program, ...entries]);
-  const evil = (type: Entry["type"], link?: string) => holding({ name: "evil", type: type!, link: link ?? "" });
-  const sending = (archive: Buffer) => (response: ServerResponse) => response.end(archive);
-  const large = Buffer.alloc(400_000, "x");
-  const endless: Server = (response) => [response.write(large), response.end()];
-  const trickling: Server = async (response) => {
-    for (let at = 0; at < good.length; at += 100) {
-      response.write(good.subarray(at, at + 100));
-      await sleep(1_000);
-    }
-    response.end();
-  };
-  const limited = (name: string, limit: number) => overHttp.replace(new RegExp(`${name}=\\d+`), `${name}=${limit}`);
-  const [packs, unpacks] = [limited("most_packed", 20_000), limited("most_unpacked", 20_000)];
-  const hurries = limited("download_seconds", 1);
-  const zeros = holding({ name: "zeros", text: "\0".repeat(50_000) });
-  const [noPaths, noLook] = [
-    ["tar -x ", "tar -xP "],
-    ["foreign() (", "foreign() { :; }\n("],
-  ] as const;
-  const [noDigest, noProgram] = ['[ "${found%% *}" = "$sum" ] ||', '[ -x "$new/$3" ] ||'].map((line) => [line, ": ||"]);
-  const [noLength, noSize] = ['head -c "$most_packed"', 'head -c "$most_unpacked"'].map((head) => [head, "cat"]);
-  const [made, foreign] = ["tool-1.0.0/tool", "holds ./evil, which is no file, no folder and no link in the archive"];
+type Server = typeof answer;
+type Row = [string, Buffer, string, readonly string[] | undefined, string, (Server | undefined)?, string?];
+const holding = (...entries: Entry[]) => packed([program, ...entries]);
+const evil = (type: Entry["type"], link?: string) => holding({ name: "evil", type: type!, link: link ?? "" });
+const sending = (archive: Buffer) => (response: ServerResponse) => response.end(archive);
+const large = Buffer.alloc(400_000, "x");
+const endless: Server = (response) => [response.write(large), response.end()];
+const trickling: Server = async (response) => {
+  for (let at = 0; at < good.length; at += 100) {
+    response.write(good.subarray(at, at + 100));
+    await sleep(1_000);
+  }
+  response.end();
+};
+const limited = (name: string, limit: number) => overHttp.replace(new RegExp(`${name}=\\d+`), `${name}=${limit}`);
+const [packs, unpacks] = [limited("most_packed", 20_000), limited("most_unpacked", 20_000)];
+const hurries = limited("download_seconds", 1);
+const zeros = holding({ name: "zeros", text: "\0".repeat(50_000) });
+const [noPaths, noLook] = [
+  ["tar -x ", "tar -xP "],
+  ["foreign() (", "foreign() { :; }\n("],
+] as const;
+const [noDigest, noProgram] = ['[ "${found%% *}" = "$sum" ] ||', '[ -x "$new/$3" ] ||'].map((line) => [line, ": ||"]);
+const [noLength, noSize] = ['head -c "$most_packed"', 'head -c "$most_unpacked"'].map((head) => [head, "cat"]);
+const [made, foreign] = ["tool-1.0.0/tool", "holds ./evil, which is no file, no folder and no link in the archive"];
 
-  /** What the error has; the line that is removed; then, what is there below the tools, or what the error has. */
-  test.each<Row>([
-    ["another digest", good, "has the SHA-256", noDigest, made, sending(holding({ name: "x" }))],
-    ["a name with ..", holding({ name: "../evil" }), "cannot be unpacked", noPaths, "evil"],
-    ["a hard link", evil("1", `../../${"../".repeat(4)}var/lib/pushgate/made`), "unpacked", noPaths, "tool-1.0.0/evil"],
-    ...[".", "..", "/etc", "../tool-1.0.0/../..", "lib/../../x"].map(
-      (to): Row => [`a link to ${to}`, evil("2", to), foreign!, noLook, "tool-1.0.0/evil"],
-    ),
-    ["a pipe", evil("6"), foreign, noLook, "tool-1.0.0/evil"],
-    ["many bytes in a small archive", zeros, "cannot be unpacked", noSize, made, undefined, unpacks],
-    ["an answer without an end", good, "downloaded: curl: (23)", noLength, "has the SHA-256", endless, packs],
-    ["a long answer", good, "curl: (63)", ['--max-filesize "$most_packed"', ""], "curl: (23)", sending(large), packs],
-    ["a slow answer", good, "curl: (28)", ['--max-time "$download_seconds"', ""], made, trickling, hurries],
-    ["an address without TLS", good, "curl: (1)", ["--proto =https", "--proto =http"], made, undefined, script],
-    ["an archive without the program", packed([{ name: "x" }]), "has no program tool", noProgram, "tool-1.0.0/x"],
-  ])(
-    "%s, and without the protection it gets further",
-    async (_, archive, says, [line = "", instead = ""] = [], further, own, text = overHttp) => {
-      await run(install(good, "tool-0.9.0"));
-      answer = own ?? sending(archive);
-      expect(await run(install(archive), text)).toMatchObject({ code: 1, stderr: expect.stringContaining(says) });
-      expect(readdirSync(tools()).sort()).toEqual(["tool-0.9.0", "tool-0.9.0.record"]);
-      expect((await run(state(good, "tool-0.9.0"))).stdout).toBe("as installed");
-      expect(text).toContain(line);
-      const { stderr } = await run(install(archive), text.replace(line, instead));
-      if (further.includes(" ")) expect(stderr).toContain(further);
-      else expect(lstatSync(`${tools()}/${further}`, { throwIfNoEntry: false })).toBeDefined();
-    },
-  );
+/** What the error has; the line that is removed; then, what is there below the tools, or what the error has. */
+test.each<Row>([
+  ["another digest", good, "has the SHA-256", noDigest, made, sending(holding({ name: "x" }))],
+  ["a name with ..", holding({ name: "../evil" }), "cannot be unpacked", noPaths, "evil"],
+  ["a hard link", evil("1", `../../${"../".repeat(4)}var/lib/pushgate/made`), "unpacked", noPaths, "tool-1.0.0/evil"],
+  ...[".", "..", "/etc", "../tool-1.0.0/../..", "lib/../../x"].map(
+    (to): Row => [`a link to ${to}`, evil("2", to), foreign!, noLook, "tool-1.0.0/evil"],
+  ),
+  ["a pipe", evil("6"), foreign, noLook, "tool-1.0.0/evil"],
+  ["many bytes in a small archive", zeros, "cannot be unpacked", noSize, made, undefined, unpacks],
+  ["an answer without an end", good, "downloaded: curl: (23)", noLength, "has the SHA-256", endless, packs],
+  ["a long answer", good, "curl: (63)", ['--max-filesize "$most_packed"', ""], "curl: (23)", sending(large), packs],
+  ["a slow answer", good, "curl: (28)", ['--max-time "$download_seconds"', ""], made, trickling, hurries],
+  ["an address without TLS", good, "curl: (1)", ["--proto =https", "--proto =http"], made, undefined, script],
+  ["an archive without the program", packed([{ name: "x" }]), "has no program tool", noProgram, "tool-1.0.0/x"],
+])(
+  "a host rejects %s, and without the protection it gets further",
+  async (_, archive, says, [line = "", instead = ""] = [], further, own, text = overHttp) => {
+    await run(install(good, "tool-0.9.0"));
+    answer = own ?? sending(archive);
+    expect(await run(install(archive), text)).toMatchObject({ code: 1, stderr: expect.stringContaining(says) });
+    expect(readdirSync(tools()).sort()).toEqual(["tool-0.9.0", "tool-0.9.0.record"]);
+    expect((await run(state(good, "tool-0.9.0"))).stdout).toBe("as installed");
+    expect(text).toContain(line);
+    const { stderr } = await run(install(archive), text.replace(line, instead));
+    if (further.includes(" ")) expect(stderr).toContain(further);
+    else expect(lstatSync(`${tools()}/${further}`, { throwIfNoEntry: false })).toBeDefined();
+  },
+);
 
-  test("neither a device nor, as such, an absolute path and a program with root's rights", async () => {
-    const absolute = holding({ name: root.at("/evil") }, { name: "suid", mode: 0o6777 });
-    answer = sending(absolute);
-    expect(await run(`${install(absolute)}\n${state(absolute)}`)).toMatchObject({ stdout: "as installed" });
-    const { mode } = statSync(`${tools()}/tool-1.0.0/suid`);
-    expect([existsSync(root.at("/evil")), mode & 0o7777]).toEqual([false, 0o755]);
-    const device = holding({ name: "evil", type: "3" });
-    answer = sending(device);
-    expect((await run(install(device))).code).toBe(1);
-    answer = sending(absolute);
-    await run(install(absolute, "tool-2.0.0"), overHttp.replace("tar -x ", "tar -xP "));
-    expect(existsSync(root.at("/evil"))).toBe(true);
-  });
+test("a host takes neither a device nor, as such, an absolute path and a program with root's rights", async () => {
+  const absolute = holding({ name: root.at("/evil") }, { name: "suid", mode: 0o6777 });
+  answer = sending(absolute);
+  expect(await run(`${install(absolute)}\n${state(absolute)}`)).toMatchObject({ stdout: "as installed" });
+  const { mode } = statSync(`${tools()}/tool-1.0.0/suid`);
+  expect([existsSync(root.at("/evil")), mode & 0o7777]).toEqual([false, 0o755]);
+  const device = holding({ name: "evil", type: "3" });
+  answer = sending(device);
+  expect((await run(install(device))).code).toBe(1);
+  answer = sending(absolute);
+  await run(install(absolute, "tool-2.0.0"), overHttp.replace("tar -x ", "tar -xP "));
+  expect(existsSync(root.at("/evil"))).toBe(true);
 });
 
 test("the layer has a call for each release, of the mirror where the site has one; preview names those that are missing", () => {

@@ -16,7 +16,6 @@ export const noNginx = missing("nginx", "openssl", "nft", "ip", "unshare");
 
 export const edge = "173.245.48.5";
 export const edge6 = "2606:4700::5";
-export const origin = exampleHost.address;
 export const origin6 = exampleHost.address6!;
 export const stranger = "192.0.2.9";
 
@@ -40,7 +39,7 @@ export class OriginLab extends Root {
     execFileSync("bash", ["-ec", certificates], { cwd: this.folder, stdio: "pipe" });
     const lab: Lab = {
       folder: this.folder,
-      addresses: [edge, edge6, origin, origin6, stranger],
+      addresses: [edge, edge6, exampleHost.address, origin6, stranger],
       allowed: Object.fromEntries(sourceSets(example).map(({ port, cidrs }) => [port, cidrs])),
       originPort: exampleHost.originPort,
     };
@@ -77,4 +76,10 @@ export class OriginLab extends Root {
 
 /** As Cloudflare sends it: the request line, the headers' lines and the body. */
 export const fromEdge = (first: string, lines: readonly string[], body = "", more: Partial<LabRequest> = {}) =>
-  ({ as: "edge", from: edge, to: origin, raw: [first, ...lines, "", body].join("\r\n"), ...more }) satisfies LabRequest;
+  ({
+    as: "edge",
+    from: edge,
+    to: exampleHost.address,
+    raw: [first, ...lines, "", body].join("\r\n"),
+    ...more,
+  }) satisfies LabRequest;
