@@ -25,9 +25,8 @@ test.for([
   ["one site", served],
   ["two sites with every option", rebuilt],
 ] as const)("shellcheck and dash find no fault in the scripts of a host's layers: %s", ([, settings]) => {
-  const texts = Object.values(hostLayers(settings, exampleHost, made))
-    .filter(({ script }) => script !== undefined)
-    .map(({ script, activate, reactivate = ":", retire, facts }) =>
+  const texts = Object.values(hostLayers(settings, exampleHost, made)).map(
+    ({ script, activate, reactivate = ":", retire, facts }) =>
       // One text for each layer, as starting shellcheck costs more than its work.
       [
         // SC2016: `quote` puts values into single quotes. SC2317: apply.sh calls the steps.
@@ -37,7 +36,7 @@ test.for([
         script,
         ...[activate, reactivate, retire, ...facts.map(({ read }) => read)].map((text) => `(\n${text}\n)`),
       ].join("\n"),
-    );
+  );
   expect(texts.map(lintShell).join("")).toBe("");
 });
 

@@ -1,5 +1,5 @@
 /**
- * Hooks of every name that the schema admits, words of nginx, nftables, systemd and JavaScript among them, through the
+ * Hooks of every name that the schema admits, words of nginx, systemd and JavaScript among them, through the
  * host's own parsers: a word that a parser reads as its own would fail an apply midway, or mean another hook.
  */
 import { readFileSync } from "node:fs";
@@ -11,13 +11,12 @@ import { settled } from "../../../infra/config/derived.ts";
 import { type Config, shape } from "../../../infra/config/schema.ts";
 import { parseSettings } from "../../../infra/config/settings.ts";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
-import { firewallRules } from "../../../infra/host/firewall/firewall.ts";
 import { units } from "../../../infra/host/paths.ts";
 import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
 import { exampleHost, secrets, stackConfig } from "../../fixtures.ts";
 import { noNginx, OriginLab } from "./lab/origin.ts";
-import { inNamespace, missing, Root, verifyUnits } from "./namespace.ts";
+import { missing, verifyUnits } from "./namespace.ts";
 
 /** Each hook is of a self-hosted git host with an address of its own, so each has a source set of its own. */
 const hook = (name: string, i: number) => ({
@@ -53,7 +52,6 @@ const admitted = (names: readonly string[]): string[] =>
     const at = <T extends object>(one: T) => ({ ...one, at: "" });
     return crossFaults({ ...config, hosts: hosts.map(at), hooks: hooks.map(at) }, false).length === 0;
   });
-const root = new Root();
 
 const nginx = new OriginLab();
 
@@ -76,13 +74,10 @@ describe("nginx accepts hooks of every name", () => {
   });
 });
 
-test("systemd and nft accept hooks of every name", ({ skip }) => {
-  const reason = missing("systemd-analyze", "nft", "unshare");
+test("systemd accepts hooks of every name", ({ skip }) => {
+  const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
-  const settingsOf = (names: readonly string[]) => settled(configOf(admitted(names).map(withSite)));
-  const rules = root.write("firewall.nft", firewallRules(settingsOf(words), exampleHost));
-  expect(inNamespace(`nft --check --file ${rules}`)).toMatchObject({ status: 0, stderr: "" });
-  const settings = settingsOf(wordsOfSystemd);
+  const settings = settled(configOf(admitted(wordsOfSystemd).map(withSite)));
   const files = [receiverLayer(settings), builderLayer(settings, exampleHost)].flatMap((layer) => layer.files);
   expect(verifyUnits(files)).toBe("");
 });
