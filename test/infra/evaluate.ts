@@ -11,7 +11,7 @@ import { join } from "node:path";
 import * as pulumi from "@pulumi/pulumi";
 import { quote } from "../../infra/apply/shell.ts";
 import type { Resource } from "../../infra/cli/stack/live-objects.ts";
-import type { Plan, RawConfig } from "../../infra/config/settings.ts";
+import type { Plan } from "../../infra/config/settings.ts";
 import { startApi } from "../fakes/cloudflare/api.ts";
 import type { Authority } from "../fakes/cloudflare/authority.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
@@ -58,10 +58,11 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}, ...mo
   return JSON.stringify({ pushgate: 1, rows });
 }
 
-type World = { readonly config?: RawConfig; readonly probe?: (target: string) => string };
-
 /** All resources that the program declares, in its order. `probe`: the answer of each target of ssh. */
-export async function evaluate({ config = stackConfig(), probe = () => bareHost() }: World = {}): Promise<Resource[]> {
+export async function evaluate({
+  config = stackConfig(),
+  probe = (_target: string) => bareHost(),
+} = {}): Promise<Resource[]> {
   const { plan } = JSON.parse(config["pushgate:edge"] ?? "{}") as { plan: Plan };
   const zone = emptyZone(config["pushgate:zone"] ?? "", plan);
   Object.assign(zone.bot_management, { fight_mode: plan === "free" });

@@ -1,8 +1,6 @@
 /**
  * The files as they land on the host, rendered from test/fixtures.ts: a change to a renderer shows in review as a diff
  * of the real file. `npm run fix` rewrites them. test/infra/edge/rules.test.ts compares Cloudflare's golden rules.
- *
- * `rebuilt` holds the builder's files for two sites, one of them with every key that changes a unit.
  */
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";

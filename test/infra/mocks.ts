@@ -5,7 +5,6 @@ import { networks, v4, v6 } from "../../infra/networks.ts";
 
 type Answered = (error: Error | null, answer: unknown) => void;
 
-/** As pulumi.runtime.setMocks; resource hooks are registered and never run, and what `up` would say is not printed. */
 export async function setMocks(mocks: Pick<pulumi.runtime.Mocks, "newResource">, ...rest: unknown[]): Promise<void> {
   const { cidrs } = networks.cloudflare;
   const call = ({ token }: pulumi.runtime.MockCallArgs) => {

@@ -50,7 +50,7 @@ test("the tick's unit needs no capability, and enters only the folder of root's 
 
 test("nothing but the ssh-agent has the deploy key, and nothing but the reporter what it sends with", () => {
   const credentials = layer.files.flatMap(({ path, text }) =>
-    values(text, "LoadCredentialEncrypted").map((value) => [path, value]),
+    values(text, "LoadCredential|LoadCredentialEncrypted").map((value) => [path, value]),
   );
   const reporter = `${paths.units}/${units.report("docs")}.d/site.conf`;
   expect(credentials).toEqual([

@@ -150,7 +150,6 @@ test("the table admits the name servers of resolv.conf, and without one the host
   ]);
 });
 
-// firewall.test.ts has what else it finds.
 test("drift reports a change of the name server until the table is loaded again", () => {
   const change = `echo nameserver 192.0.2.2 >${resolvConf}`;
   const found = host([drift, `${script}\n${change}\n${drift} | cut -d ' ' -f 1-4`, `${script}\n${drift}`]);

@@ -30,7 +30,6 @@ const [github, selfHosted] = sourceSets(example) as [Set, Set];
 const unitOf = ({ name }: Set) => `pushgate-receiver-${name}.socket`;
 type Lists = readonly (readonly string[])[];
 const declared: Lists = [github.cidrs, selfHosted.cidrs];
-/** What `systemctl show` prints of both sockets. */
 const shown = (allow: Lists = declared) =>
   [github, selfHosted]
     .map(
@@ -86,7 +85,6 @@ const short = (lines: readonly string[]) =>
     .join(" ");
 
 const below6 = "2a0a:a43f:ffff:ffff:ffff:ffff:ffff:ffff";
-const other = selfHosted.port;
 const last = "ffff:ffff:ffff:ffff:ffff:ffff";
 const last4 = v4(github.cidrs).at(-1)!;
 const more = (...cidrs: string[]): Lists => [[...github.cidrs, ...cidrs], selfHosted.cidrs];
@@ -106,7 +104,11 @@ type Scene = { without?: string; force?: Lists; setup?: string } & Parameters<ty
 const rows: readonly (readonly [what: string, scene: Scene, prints: string])[] = [
   ["the lists are in force", {}, "exit 0"],
   ["a range too many", { force: declared.map((cidrs) => [...cidrs, "127.0.0.0/8"]) }, "+127.0.0.1 +127.0.0.1 exit 5"],
-  ["a list of none", { setup: insert(`tcp dport ${other} drop`) }, "-198.51.100.0 -198.51.100.15 none exit 4"],
+  [
+    "a list of none",
+    { setup: insert(`tcp dport ${selfHosted.port} drop`) },
+    "-198.51.100.0 -198.51.100.15 none exit 4",
+  ],
   [
     "IPv6 dropped on loopback, and IPv4 still proven",
     { setup: insert("meta nfproto ipv6 drop") },

@@ -5,7 +5,6 @@ import { expect, test } from "vitest";
 import { layerScript, template } from "../../../infra/host/kit.ts";
 import { Root } from "./namespace.ts";
 
-/** The `base` of a layer whose folder has this file. */
 function baseWith(name: string, text: string): string {
   const root = new Root();
   root.write(name, text);

@@ -17,7 +17,6 @@ const layer = originKeyLayer(exampleHost);
 const renamed = originKeyLayer({ ...exampleHost, hostname: "other.example.org" });
 
 let scripts = 0;
-/** A script in a shell of its own, as the host runs it. */
 const sh = (script: string) => `sh -e ${root.write(`script-${scripts++}`, root.moved(script))}`;
 const run = ({ script }: Probed, verb: string) => sh(`${script}\n${verb}`);
 const activate = (which = layer) => run(which, which.activate);
@@ -149,7 +148,6 @@ echo "server_tokens of;" >${conf}
 ${apply(root.at("/etc/pushgate/tls/origin.pem"))}`,
     root.at("bin"),
   );
-  // After a manual change of the configuration nginx would not start, or make the change active. The proxy layer
-  // restores the file and restarts it.
+  // After a manual change of the configuration nginx might not start. The proxy layer restores it, and restarts nginx.
   expect(stdout).toBe(`systemctl try-restart ${units.nginx}`);
 });

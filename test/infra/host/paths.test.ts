@@ -25,7 +25,6 @@ const parts = [
   ...["`echo pwned >&2`", ";echo pwned;", "&&echo pwned", "|cat", ">/tmp/pwned", "%n", ":", "'", '"', "\\", "*", "#"],
   ...[" ", "-x", "é"],
 ];
-/** What neither a unit nor nginx can express. */
 const inexpressible = ["\necho", "\t", "$HOME", "$(echo)", "\u007f"];
 /** Settings whose first site has paths that begin with this one, past the schema. */
 const siteAt = (path: string): Settings =>

@@ -23,7 +23,6 @@ const layer = (name: string, outputs: readonly string[]): SeenLayer => ({
   facts: outputs.map(yes),
 });
 
-/** As a bare Debian 12 with the packages in place answers. */
 const good = parseProbe(
   bareHost({ nft: "nftables v1.0.6 (Lester Gooch #5)", nginx: "nginx version: nginx/1.22.1", nodejs: "v18.20.4" }),
   ["request", "folders", "schedules"],
@@ -82,11 +81,10 @@ test.each<readonly [what: string, found: ReturnType<typeof check>]>([
   ["a fit host", check()],
   ...[units.nginxSocket, units.nginx].map((unit) => [`port of ${unit}`, beside(port, "systemd", unit)] as const),
   // "?node": a receiver that systemd has not executed yet. Without a unit: a person has stopped the socket.
-  ...["systemd", "node", "MainThread", "?node"].flatMap((holder) =>
-    ["pushgate-receiver-github.socket", ""].map(
-      (unit) => [`receiver's port of ${holder} in "${unit}"`, beside(receiverPort, holder, unit)] as const,
-    ),
+  ...["systemd", "node", "MainThread", "?node"].map(
+    (of) => [`receiver's port of ${of}`, beside(receiverPort, of)] as const,
   ),
+  ["receiver's port of its socket", beside(receiverPort, "?", "pushgate-receiver-github.socket")],
   ["a tool that the probe did not try", check({ iprule: undefined })],
   ["newer versions, of more digits", check({ os: yes("debian 13"), nft: yes("nftables v1.0.10") })],
   ["no room to install, where both services run", check({ nginx: running, nodejs: running, free: disk(102_400) })],

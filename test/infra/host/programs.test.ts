@@ -14,7 +14,6 @@ import { applyScript } from "../apply/shell-host.ts";
 import { noHost, onHost, Root } from "./namespace.ts";
 
 const sha256 = (text: string | Buffer) => createHash("sha256").update(text).digest("hex");
-/** A path in the folder where program and plugin run. */
 const inInfra = (file: string) => fileURLToPath(new URL(file, new URL("../../../infra/", import.meta.url)));
 
 test("the same source gives the same bytes in every folder", async () => {

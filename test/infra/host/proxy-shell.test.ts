@@ -1,6 +1,6 @@
 /** The proxy layer's shell beside a real nginx: what a reload proves, and what preview finds out. */
 import { readFileSync, rmSync } from "node:fs";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { proxyLayer } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost } from "../../fixtures.ts";
@@ -55,41 +55,39 @@ ${calls}`,
 
 const plain = "server { listen 127.0.0.1:8081; return 204; }";
 
-describe("a reload succeeds", () => {
-  /** While nginx, which served `plain` before, finds the configuration `next`. */
-  const reloaded = (next: string, text = script) => {
-    root.write("next.conf", next);
-    const call = `cp ${root.at("next.conf")} ${root.at("nginx.conf")}; set +e; (reload); echo "reload: $?"`;
-    return beside(plain, call, text);
+/** While nginx, which served `plain` before, finds the configuration `next`. */
+const reloaded = (next: string, text = script) => {
+  root.write("next.conf", next);
+  const call = `cp ${root.at("next.conf")} ${root.at("nginx.conf")}; set +e; (reload); echo "reload: $?"`;
+  return beside(plain, call, text);
+};
+const failed = {
+  stdout: "reload: 1",
+  stderr: expect.stringContaining("proxy: nginx has no live worker with the new"),
+};
+
+test("a reload succeeds where new workers serve, and not where they die", () => {
+  expect(reloaded(main(plain))).toMatchObject({ stdout: "reload: 0", stderr: "" });
+  // nginx does not look for that folder before each worker enters it, and ends.
+  expect(reloaded(`working_directory /nonexistent; ${main(plain)}`)).toMatchObject(failed);
+});
+
+test("a reload does not succeed where the master keeps the former configuration, which only the wait for new workers shows", () => {
+  const next = main("server { nonsense on; }");
+  expect(reloaded(next)).toMatchObject(failed);
+  const trusting = script.replace(/reload\(\) \{[\s\S]*?\n\}/, 'reload() {\n  systemctl reload "$service"\n}');
+  expect(reloaded(next, trusting).stdout).toBe("reload: 0");
+});
+
+test("a reload does not succeed where the new workers come and end within a moment", () => {
+  // No process has that id: the kernel's highest is lower.
+  const come = `workers() { [ ! -e ${root.at("came")} ] || echo 9999999; : >${root.at("came")}; }\nsystemctl() { :; }`;
+  const result = (text: string) => {
+    rmSync(root.at("came"), { force: true });
+    return inNamespace(root.moved(`${text}\n${come}\nset +e\nreload\necho "reload: $?"`, ...own)).stdout;
   };
-  const failed = {
-    stdout: "reload: 1",
-    stderr: expect.stringContaining("proxy: nginx has no live worker with the new"),
-  };
-
-  test("where new workers serve, and not where they die", () => {
-    expect(reloaded(main(plain))).toMatchObject({ stdout: "reload: 0", stderr: "" });
-    // nginx does not look for that folder before each worker enters it, and ends.
-    expect(reloaded(`working_directory /nonexistent; ${main(plain)}`)).toMatchObject(failed);
-  });
-
-  test("not where the master keeps the former configuration, which only the wait for new workers shows", () => {
-    const next = main("server { nonsense on; }");
-    expect(reloaded(next)).toMatchObject(failed);
-    const trusting = script.replace(/reload\(\) \{[\s\S]*?\n\}/, 'reload() {\n  systemctl reload "$service"\n}');
-    expect(reloaded(next, trusting).stdout).toBe("reload: 0");
-  });
-
-  test("not where the new workers come and end within a moment", () => {
-    // No process has that id: the kernel's highest is lower.
-    const come = `workers() { [ ! -e ${root.at("came")} ] || echo 9999999; : >${root.at("came")}; }\nsystemctl() { :; }`;
-    const result = (text: string) => {
-      rmSync(root.at("came"), { force: true });
-      return inNamespace(root.moved(`${text}\n${come}\nset +e\nreload\necho "reload: $?"`, ...own)).stdout;
-    };
-    expect(result(script)).toBe("reload: 1");
-    expect(result(script.replace('kill -0 "$worker" 2>/dev/null && return 0', "return 0"))).toBe("reload: 0");
-  });
+  expect(result(script)).toBe("reload: 1");
+  expect(result(script.replace('kill -0 "$worker" 2>/dev/null && return 0', "return 0"))).toBe("reload: 0");
 });
 
 test("preview finds out whether nginx runs from what it read, whatever the files' times are", () => {

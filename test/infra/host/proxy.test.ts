@@ -19,7 +19,6 @@ const statusesOf = ({ replies }: LabResult) => replies.flat().map(({ status }) =
 
 const github = "192.30.252.7";
 const github6 = "2a0a:a440::5";
-const stranger6 = "2001:db8:ffff::9";
 
 const sent = (first: string, client = github, more: readonly string[] = [], body = ""): LabRequest => {
   const from = client === "" ? [] : [`CF-Connecting-IP: ${client}`];
@@ -53,7 +52,7 @@ const { bodyBytes } = example.limits;
 const smuggled = sent(post, github, ["Content-Length: 5", "Transfer-Encoding: chunked"], "0\r\n\r\n");
 const rejections: [name: string, request: LabRequest, status: number, allow?: string][] = [
   ["a source outside the hook's ranges", push(stranger), 403],
-  ["an IPv6 source outside the ranges", push(stranger6), 403],
+  ["an IPv6 source outside the ranges", push("2001:db8:ffff::9"), 403],
   ["this git host's source on another git host's hook", push(github, "/webhook/docs"), 403],
   ["another customer's worker", push(foreignWorker), 403],
   ["the host itself as the client", push("127.0.0.1"), 403],

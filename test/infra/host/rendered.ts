@@ -1,6 +1,6 @@
 /**
- * Reads for the demo, from rendered texts alone, whom firewall, nginx and sockets admit. It knows the lines that pushgate
- * writes. The tests of each layer and the host suite test the real ones.
+ * Reads for the demo, from rendered texts alone, which sources firewall, nginx and sockets admit. It knows the lines that
+ * pushgate writes. The tests of each layer and the host suite test the real ones.
  */
 import { containsCidr } from "cidr-tools";
 import { anywhere } from "../../../infra/networks.ts";

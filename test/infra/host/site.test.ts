@@ -41,7 +41,6 @@ test("the layer has the probe look whether each folder is fit, with its key, and
 let root: Root;
 const at = (path: string) => root.at(path);
 const current = () => at(`${paths.sites}/docs/current`);
-/** `instead`: shell in place of functions of the layer, for what would happen without them. */
 const run = (calls: string, text = script!) =>
   inNamespace(root.moved(`${text}\n${calls}`, "/srv", "/etc/systemd"), at("bin"));
 const without = (words: string, instead = "") => {
@@ -53,7 +52,6 @@ const release = (text: string) => {
   symlinkSync("releases/000001-abc", current());
 };
 const fails = (says: string) => ({ status: 1, stderr: expect.stringContaining(says) });
-const serve = "serve docs /srv/www";
 
 needs("unshare", "perl");
 beforeEach(() => {
@@ -85,7 +83,7 @@ test.each<[string, () => void]>([
 ])("a web root stays %s, and the error has the command that moves it away", (_, make) => {
   make();
   const www = at("/srv/www");
-  expect(run(serve)).toMatchObject(
+  expect(run("serve docs /srv/www")).toMatchObject(
     fails(`${www} is taken, and pushgate makes its own link there. Run mv ${www} ${www}.former on the host.`),
   );
   expect(existsSync(at(`${paths.state}/sites`))).toBe(false);

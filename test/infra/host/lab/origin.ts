@@ -11,7 +11,6 @@ import { example, exampleHost } from "../../../fixtures.ts";
 import { missing, Root } from "../namespace.ts";
 import type { Lab, LabRequest, LabResult, LabTask } from "./proxy.ts";
 
-/** Why no nginx can run here, or undefined. */
 export const noNginx = missing("nginx", "openssl", "nft", "ip", "unshare");
 
 export const edge = "173.245.48.5";

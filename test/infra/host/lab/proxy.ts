@@ -114,7 +114,6 @@ async function send({ as, from, to, raw, name, plain, before }: LabRequest): Pro
 
 function startNginx(config: string): void {
   sh(`rm -rf ${folder}/log; mkdir -p ${folder}/log ${folder}/temp`);
-  // start.sh writes it.
   writeFileSync(`${folder}/listen6.conf`, `listen [::]:${originPort} ssl;\n`);
   // The namespace has no other account than root. Each worker keeps connections of its own.
   const alone = config.replace(/worker_processes \d+/, "worker_processes 1").replace("daemon off;", "");
