@@ -78,9 +78,11 @@ test("for content on the host a shell prints what the builder reads", () => {
     expect(program).toContain(line);
 });
 
-test("systemd reads no specifier in a policy, and no placeholder of the template in a path", () => {
+test("systemd reads no specifier in a policy, and no placeholder in a path; ssh reads a host key in each line", () => {
   const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
-  const files = filesOf(changed({ content: "/home/@user@/content", hugo }));
+  const knownHosts = ["a ssh-ed25519 A", "a ssh-rsa B"];
+  const files = filesOf(changed({ content: "/home/@user@/content", hugo, knownHosts }));
+  expect(endingIn("docs.known_hosts", files)).toBe("a ssh-ed25519 A\na ssh-rsa B\n");
   const unit = endingIn(units.generator("docs"), files);
   expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=(^https://api/%%20$)"');
   expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");

@@ -111,7 +111,6 @@ test("the check of a new configuration passes, leaves nothing behind, reads the 
   const { check, text } = layer.files.find(({ path }) => path === paths.nginx)!;
   const checked = (staged = "", conf = text) => {
     root.write(`staged${root.at(tls)}/note`, "");
-    // The namespace has no other account than root.
     root.write("new.conf", `user root;\n${root.moved(conf, ...own)}`);
     root.write("check", root.moved(check!, ...own));
     return inNamespace(

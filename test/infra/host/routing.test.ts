@@ -39,7 +39,6 @@ ip link set wg0 up
 ip route add default dev wg0 table 51820
 ip rule add not fwmark 51820 table 51820
 ip rule add table main suppress_prefixlength 0`;
-/** Prints each fact that does not hold. */
 const facts = layer.facts
   .filter(({ name }) => !name.includes(".service"))
   .map(
