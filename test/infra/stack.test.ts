@@ -94,7 +94,8 @@ describe("several hosts without a site", () => {
   const of = (name: string) =>
     declared.flatMap((one) => (one.name.startsWith(`${name}-`) ? [one.name.slice(name.length + 1)] : []));
 
-  test("the builder's layers are declared only where a host still has them, in reverse order", () => {
+  test("each has all layers, and the builder's only where a host still has them, in reverse order", () => {
+    expect(of("web3")).toEqual(of("web1"));
     const rebuild = (name: string) => of(name).filter((layer) => /^(egress|builder|site)$/.test(layer));
     expect(rebuild("web1")).toEqual([]);
     expect(rebuild("web2")).toEqual(["site", "builder", "egress"]);

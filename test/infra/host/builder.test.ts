@@ -31,7 +31,6 @@ describe("exposure", () => {
     [units.fetcher("docs"), 2],
     [units.generator("site"), 2],
     [units.build("docs"), 11],
-    // They need a network.
     [units.generator("docs"), 11],
     [units.report("docs"), 11],
     // As root it enters homes that are closed.

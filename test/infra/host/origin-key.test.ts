@@ -123,7 +123,6 @@ ${sign(csr, 2, `-extfile ${names}`)}`;
     [`${activate(renamed)} >/dev/null; ${sign(csr, 2)}`, "the certificate is not for hooks.example.org"],
     [sign(csr, 0), "the certificate expired: notAfter="],
     [`echo nothing >${pem}`, "the certificate is not a certificate"],
-    // A host that serves a site needs both names.
     [sign(csr, 2), "the certificate is not for www.example.org", both],
     [site, "", both],
   ];

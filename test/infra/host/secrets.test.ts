@@ -111,6 +111,7 @@ describe("on a host", () => {
     expect(stdout).toMatch(/\n\/tmp\/seen\/processes\n$/);
     for (const line of lines) expect(stdout + stderr).not.toContain(line);
     expect(judged(stdout, all)).toEqual(["as declared"]);
+    expect(judged(stdout, { ...all, site: plain.site!.toReversed() })).toEqual(["differs: site"]);
   });
 
   test("after a rotation and after the removal of a hook the audit agrees, and the layer's removal leaves nothing", () => {
