@@ -1,23 +1,15 @@
 /** Values derived from the configuration; source sets: hooks grouped by ranges, each set on a port that does not change. */
-import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   allHostnames,
-  gitHostAt,
-  hookHostnames,
-  isOutside,
   isReported,
-  namesOf,
   reportPorts,
   servedSites,
-  settled,
-  siteHostnames,
   sitesOf,
   sourceSets,
   webhookUrls,
 } from "../../../infra/config/derived.ts";
 import type { Hook } from "../../../infra/config/settings.ts";
-import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { example, served } from "../../fixtures.ts";
 
 describe("hosts and sites", () => {
@@ -61,20 +53,9 @@ describe("hosts and sites", () => {
   });
 
   test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left", () => {
-    expect(hookHostnames(settings)).toEqual(["a.example.org", "hooks.example.org"]);
-    expect(siteHostnames(settings)).toEqual(["blog.example.org", "www.example.org"]);
-    expect(allHostnames(settings)).toEqual([
-      "a.example.org",
-      "hooks.example.org",
-      "blog.example.org",
-      "www.example.org",
-    ]);
+    const names = ["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"];
+    expect(allHostnames(settings)).toEqual(names);
     expect(allHostnames({ ...settings, hosts: [gone] })).toEqual([]);
-  });
-
-  test("a host answers to its own hostname first, then to each site's", () => {
-    expect(namesOf(settings, web1)).toEqual(["hooks.example.org", "www.example.org", "blog.example.org"]);
-    expect(namesOf({ hooks: [docs] }, early)).toEqual(["a.example.org"]);
   });
 
   test("each hook has a URL on each host that is not absent", () => {
@@ -85,31 +66,6 @@ describe("hosts and sites", () => {
       { hook: "docs", host: "web2", url: "https://a.example.org/webhook/docs" },
     ]);
   });
-
-  test("a self-hosted git host without sources has none", () => {
-    const { sources: _, ...hook } = { ...docs };
-    expect(settled({ ...example, hooks: [hook] } as Parameters<typeof settled>[0]).hooks[0]!.sources).toEqual([]);
-  });
-});
-
-test.each([
-  ["example.org", "example.org", false],
-  ["a.example.org", "example.org", false],
-  ["evilexample.org", "example.org", true],
-  ["example.org.evil.net", "example.org", true],
-  ["a.example.net", "", false],
-])("%s is outside of the zone %s: %s", (name, zone, outside) => expect(isOutside(name, zone)).toBe(outside));
-
-test.each([
-  ["https://github.com/a/b.git", { ssh: false, host: "github.com", port: 443 }, "github"],
-  ["https://u@codeberg.org:8443/a/b", { ssh: false, host: "codeberg.org", port: 8443 }, "forgejo"],
-  ["ssh://git@git.example.net/a/b", { ssh: true, host: "git.example.net", port: 22 }, undefined],
-  ["ssh://git@git.example.net:2222/a", { ssh: true, host: "git.example.net", port: 2222 }, undefined],
-  ["git@gitlab.com:a/https://b/c.git", { ssh: true, host: "gitlab.com", port: 22 }, "gitlab"],
-  ["nothing", { ssh: true, host: "", port: 22 }, undefined],
-])("the repository %s lies at %j", (repository, remote, gitHost) => {
-  expect(repositoryOf(repository)).toMatchObject(remote);
-  expect(gitHostAt(repository)).toBe(gitHost);
 });
 
 const own = (name: string): Hook => ({ ...example.hooks[1]!, name, sources: [name] });
@@ -136,24 +92,11 @@ test("hooks with the same ranges share a source set, and no others, also where t
   expect(renamed("gitea", ["2001:DB8::/32"])).toBe("2001_db8__-32");
 });
 
-test("a source set keeps its port when other sets are added, removed or reordered", () => {
-  const name = fc.stringMatching(/^[a-z][a-z0-9-]{0,10}$/);
-  void fc.assert(
-    fc.property(fc.uniqueArray(name, { minLength: 1, maxLength: 40 }), (names) => {
-      const portOf = (some: readonly string[]) =>
-        new Map(sourceSets({ hooks: some.map((one) => own(one)) }).map((set) => [set.name, set.port]));
-      const all = portOf(names);
-      expect(new Set(all.values()).size).toBe(names.length);
-      expect(portOf([...names].reverse())).toEqual(all);
-    }),
-    { seed: 1 },
-  );
-});
-
-test("a set's port is one of 400 that its name alone determines", () => {
+test("a set's port is one of 400 that its name determines, whichever sets are beside it, in whatever order", () => {
   const ports = (names: readonly string[]) =>
     sourceSets({ hooks: names.map((name) => own(name)) }).map(({ port }) => port);
   expect(ports(["docs", "blog", "wiki"])).toEqual([9792, 9791, 9695]);
+  expect([ports(["wiki", "docs"]), ports(["blog"])]).toEqual([[9695, 9792], [9791]]);
   const many = ports(Array.from({ length: 400 }, (_, i) => `hook-${i}`));
   expect(new Set(many)).toEqual(new Set(Array.from({ length: 400 }, (_, i) => 9470 + i)));
   // With one hash, the later name in the alphabet takes the next port, and the last port is followed by the first.
@@ -182,11 +125,5 @@ describe("results of builds", () => {
       },
     };
     expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
-  });
-
-  test("a hook has `setsStatus` where it has a token, and no such key where it has none", () => {
-    const of = (...withStatus: string[][]) => settled({ ...example, hooks: [site] } as never, ...withStatus).hooks[0]!;
-    expect(of(["site"]).setsStatus).toBe(true);
-    for (const without of [of(["docs"]), of()]) expect(without).not.toHaveProperty("setsStatus");
   });
 });
