@@ -6,7 +6,7 @@
 import { describe, expect, test } from "vitest";
 import type { Edge, Settings } from "../../../infra/config/settings.ts";
 import { records } from "../../../infra/edge/dns.ts";
-import { edgeFaults, rulesOf } from "../../../infra/edge/zone/fits.ts";
+import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
 import { checkRule, quota } from "../../fakes/cloudflare/entitlements.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
@@ -198,20 +198,5 @@ describe.each(plans)("$name", (plan) => {
       expect(rules.length).toBeLessThanOrEqual(quota(phase, plan.edge.plan));
       for (const rule of rules) checkRule(rule, phase, plan.edge.plan, "");
     }
-  });
-
-  test("preview fails exactly where Cloudflare rejects deliveries", () => {
-    const zone = zoneOf(plan, nothingOn);
-    const isRejected = cells(plan, nothingOn).some(
-      (cell) => cell.row.is === "delivery" && !answer(zone, cell).startsWith("forward"),
-    );
-    const none = { name: "default", description: "", rules: [] };
-    const faults = edgeFaults(settingsOf(plan), {
-      ...{ id: "z", name: "example.org", plan: plan.edge.plan.replace("-bots", "") },
-      ...(plan.edge.plan === "free" && { botFightMode: plan.fights === true || plan.edge.botFightMode === "off" }),
-      phases: { custom: none, origin: none, config: none },
-    });
-    expect(faults).toEqual(isRejected ? [expect.stringContaining("pushgate:edge.botFightMode off")] : []);
-    expect(isRejected).toBe(plan.fights === true);
   });
 });

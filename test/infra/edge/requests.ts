@@ -2,9 +2,9 @@
  * Requests to Cloudflare, and the kind of each: a delivery, the canary, an unwanted request, a site's, or one for another
  * hostname. matrix.test.ts states what Cloudflare answers to each kind, on every plan and with every product on.
  */
+import { published } from "../../../infra/config/derived.ts";
 import type { GitHostName, Hook, Settings } from "../../../infra/config/settings.ts";
 import { canaryPath } from "../../../infra/contract.ts";
-import { networks } from "../../../infra/networks.ts";
 import { gitHostNames } from "../../../service/git-hosts/index.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { senders } from "../../fakes/senders.ts";
@@ -21,15 +21,13 @@ export type Row = { readonly name: string; readonly is: Kind; readonly request: 
 const digits = "0123456789abcdef".repeat(4);
 const agent = { "user-agent": "GitHub-Hookshot/abc1234" };
 /** Of the git hosts that publish none, one has ranges, and each other an address. */
-const ranges: Readonly<Partial<Record<GitHostName, readonly string[]>>> = {
-  bitbucket: networks.bitbucketHooks.cidrs,
-  gitea: ["198.51.100.16/28", "2001:db8:7::/64"],
-  github: networks.githubHooks.cidrs,
-  gitlab: networks.gitlabHooks.cidrs,
-};
+const sourcesOf = (gitHost: GitHostName): readonly string[] =>
+  gitHost === "gitea"
+    ? ["198.51.100.16/28", "2001:db8:7::/64"]
+    : (published[gitHost] ?? [`203.0.113.${200 + gitHostNames.indexOf(gitHost)}`]);
 const hookOf = (gitHost: GitHostName): Hook => ({
   ...{ ...example.hooks[0]!, gitHost, name: gitHost === "github" ? "site" : gitHost },
-  sources: ranges[gitHost] ?? [`203.0.113.${200 + gitHostNames.indexOf(gitHost)}`],
+  sources: sourcesOf(gitHost),
 });
 const signed = (gitHost: GitHostName) => senders[gitHost].headers(Buffer.from("{}"), senders[gitHost].secret);
 

@@ -2,39 +2,28 @@
 import { readdirSync } from "node:fs";
 import { basename } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { GitHostName, Settings } from "../../../infra/config/settings.ts";
+import { published } from "../../../infra/config/derived.ts";
+import type { Settings } from "../../../infra/config/settings.ts";
 import { records } from "../../../infra/edge/dns.ts";
-import { configRules, originRules } from "../../../infra/edge/origin.ts";
+import { originRules } from "../../../infra/edge/origin.ts";
 import { customRules } from "../../../infra/edge/waf.ts";
 import { rulesOf } from "../../../infra/edge/zone/fits.ts";
 import { merged, phaseNames, phases, type Rule } from "../../../infra/edge/zone/phase.ts";
-import { networks } from "../../../infra/networks.ts";
+import { gitHostNames } from "../../../service/git-hosts/index.ts";
 import { decide } from "../../fakes/cloudflare/plane.ts";
 import type { EdgeRequest } from "../../fakes/cloudflare/request.ts";
 import { declaredZone, emptyZone, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, served, siteHostname } from "../../fixtures.ts";
 
-const hookOf = (gitHost: GitHostName, name: string, sources: readonly string[]) => ({
-  ...example.hooks[0]!,
-  ...{ name, gitHost, sources },
-});
 const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", originPort: 9443 };
-/** Two hosts, every git host; the self-hosted ones send from two addresses. */
+/** Two hosts, every git host; the self-hosted ones send from one address. */
 const everything: Settings = {
   ...example,
   hosts: [exampleHost, second],
-  hooks: [
-    hookOf("github", "site", networks.githubHooks.cidrs),
-    hookOf("github-enterprise", "enterprise", ["198.51.100.8"]),
-    hookOf("gitlab", "lab", networks.gitlabHooks.cidrs),
-    hookOf("bitbucket", "bucket", networks.bitbucketHooks.cidrs),
-    hookOf("gitea", "tea", ["198.51.100.7"]),
-    hookOf("forgejo", "forge", ["198.51.100.7"]),
-    hookOf("gogs", "gogs", ["198.51.100.8"]),
-    hookOf("gitlab-self-managed", "labs", ["198.51.100.8"]),
-    hookOf("bitbucket-data-center", "center", ["198.51.100.8"]),
-    hookOf("standard-webhooks", "cms", ["198.51.100.8"]),
-  ],
+  hooks: gitHostNames.map((gitHost) => ({
+    ...{ ...example.hooks[0]!, name: gitHost, gitHost },
+    sources: published[gitHost] ?? ["198.51.100.8"],
+  })),
 };
 
 const declared = (settings: Settings, changed: Partial<Record<string, readonly Rule[]>> = {}): ZoneState => {
@@ -130,11 +119,6 @@ describe("the delivery rule", () => {
   ])("%s lets no delivery through", (_, custom) => {
     expect(outcome(declared(example, { custom }), {})).toBe("pushgate_rest");
   });
-  test("is in Security Events only if it is logged, and a rule that logs stops nothing", () => {
-    const events = (...custom: Rule[]) => decide(declared(example, { custom }), delivery).events.map(({ ref }) => ref);
-    expect(events({ ...rest, ref: "log", action: "log", expression: "true" }, skip, rest)).toEqual(["log", skip.ref]);
-    expect(events({ ...skip, logging: { enabled: false } }, rest)).toEqual([]);
-  });
 });
 
 describe("Cloudflare to origin", () => {
@@ -167,13 +151,4 @@ describe("Cloudflare to origin", () => {
     expect(turned("origin").origin.port).toBe(8080);
     expect(turned("custom").action).not.toBe("forward");
   });
-});
-
-test("an absent host has no name, no record and no rule; a lost host keeps its own", () => {
-  const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
-  expect([customRules(absent), originRules(absent), configRules(absent), records(absent)]).toEqual([[], [], [], []]);
-  const lost: Settings = { ...example, hosts: [{ ...exampleHost, state: "lost" }] };
-  expect(rulesOf(lost)).toEqual(rulesOf(example));
-  const one: Settings = { ...everything, hosts: [{ ...exampleHost, state: "absent" }, second] };
-  expect(JSON.stringify([rulesOf(one), records(one)])).not.toContain("hooks.example.org");
 });
