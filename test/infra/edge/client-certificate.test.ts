@@ -21,11 +21,8 @@ import { setMocks } from "../mocks.ts";
  * it again: a new CA, a new certificate, and minutes until Cloudflare presents it at all its locations.
  */
 test("the script is the one that existing stacks have run", () => {
-  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-  expect(sha256(clientCertificateScript("example.org", 1))).toBe(
-    "0fb51f0f7383575717ef3f0b607eef6f9a5498bd4ca84fcc827277ee25a9c841",
-  );
-  expect(sha256(clientCertificateScript("a-b.example.net", 7))).toBe(
+  const script = clientCertificateScript("a-b.example.net", 7);
+  expect(createHash("sha256").update(script).digest("hex")).toBe(
     "0415af242c1f629c807106a29da6debe8b2cc30453b699f7e9c95e7d2e2f02ee",
   );
 });
@@ -37,12 +34,9 @@ test.for([
 ])(
   "the script makes a CA, and a client certificate that the CA issued, for the zone %s",
   ([zone = "", named], { skip }) => {
-    const reason = missing("openssl");
-    skip(reason !== undefined, reason);
-    const { stdout, status } = spawnSync("sh", ["-s"], {
-      input: clientCertificateScript(zone, 1),
-      encoding: "utf8",
-    });
+    skip(missing("openssl") !== undefined, missing("openssl"));
+    const input = clientCertificateScript(zone, 1);
+    const { stdout, status } = spawnSync("sh", ["-s"], { input, encoding: "utf8" });
     expect(status).toBe(0);
     const made = JSON.parse(stdout) as ClientCertificate;
     const [ca, certificate] = [new X509Certificate(made.ca), new X509Certificate(made.certificate)];
