@@ -68,6 +68,9 @@ describe("hosts and sites", () => {
   });
 });
 
+const notifying = (...urls: string[]) => ({
+  notify: urls.map((url) => ({ name: "team", url, format: "standard", published: false })),
+});
 const own = (name: string): Hook => ({ ...example.hooks[1]!, name, sources: [name] });
 
 test("hooks with the same ranges share a source set, and no others, also where the texts are alike", () => {
@@ -103,27 +106,16 @@ test("a set's port is one of 400 that its name determines, whichever sets are be
   expect(ports(["h39", "h1010"])).toEqual([9470, 9869]);
 });
 
-describe("results of builds", () => {
-  const site = served.hooks[0] as Parameters<typeof reportPorts>[0];
-  const notify = "https://example.net/hook";
-
-  test.each<[where: string, ports: number[], repository?: string, notify?: string, purge?: boolean]>([
-    ["nowhere, without a token and a URL", []],
-    ["to the git host over https", [443], "https://github.com/a/b.git"],
-    ["to the git host on a port", [8443], "https://git.example.net:8443/a/b.git"],
-    ["to a git host that is read over SSH", [443], "ssh://git@git.example.net:2222/a/b"],
-    ["to site.notify", [443], "", notify],
-    ["to site.notify on a port", [8444], "", "https://example.net:8444/hook"],
-    ["to Cloudflare", [443], "", "", true],
-    ["to both", [443, 8444], "git@github.com:a/b.git", "https://example.net:8444/"],
-  ])("leave the host %s, on these ports: %s", (_, ports, repository, notify, purge = false) => {
-    const hook = {
-      ...{ ...site, ...(repository && { repository, setsStatus: true as const }) },
-      site: {
-        ...{ ...site.site, purge },
-        ...(notify && { notify: [{ name: "team", url: notify, format: "standard" as const, published: false }] }),
-      },
-    };
-    expect([isReported(hook), reportPorts(hook)]).toEqual([ports.length > 0, ports]);
-  });
+test.each<[where: string, ports: number[], hook: Partial<Hook>, site?: object]>([
+  ["nowhere, without a token and a URL", [], {}],
+  ["to the git host over https", [443], { setsStatus: true, repository: "https://github.com/a/b.git" }],
+  ["to the git host on a port", [8443], { setsStatus: true, repository: "https://git.example.net:8443/a/b.git" }],
+  ["to a git host read over SSH", [443], { setsStatus: true, repository: "ssh://git@git.example.net:2222/a/b" }],
+  ["to recipients", [443, 8444], {}, notifying("https://example.net/hook", "https://example.net:8444/hook")],
+  ["to Cloudflare", [443], {}, { purge: true }],
+  ["to two of them", [443, 8444], { setsStatus: true }, notifying("https://example.net:8444/")],
+])("results of builds leave the host %s, on these ports: %s", (_, ports, hook, site) => {
+  const [first] = sitesOf(served);
+  const reported = { ...first!, ...hook, site: { ...first!.site, ...site } };
+  expect([isReported(reported), reportPorts(reported)]).toEqual([ports.length > 0, ports]);
 });

@@ -7,10 +7,9 @@ import { type Changes, expectFaults, faultsOf, hook, host, parsed, withSite } fr
 
 const second = { name: "web2", ssh: "root@web2", address: "203.0.113.11", hostname: "hooks2.example.org" };
 const without = { "hooks[0].site": undefined };
-const selfHosted = {
-  "hooks[0].gitHost": "gitea",
-  "hooks[0].repository": "https://git.example.net/site.git",
-  "hooks[0].sources": ["198.51.100.8"],
+const selfHosted = (change: object = {}) => {
+  const own = { gitHost: "gitea", repository: "https://git.example.net/site.git", sources: ["198.51.100.8"] };
+  return Object.fromEntries(Object.entries({ ...own, ...change }).map(([key, value]) => [`hooks[0].${key}`, value]));
 };
 const zone = (name: string, hostname = `hooks.${name}`) => ({ zone: name, "hosts[0].hostname": hostname });
 const x = (count: number) => "x".repeat(count);
@@ -24,8 +23,7 @@ test("the smallest configuration gets every default", () => {
 });
 
 test("sources of a self-hosted git host are sorted, and lose each range that a wider one covers", () => {
-  const sources = ["2001:db8:1::/48", "198.51.100.8", "198.51.100.0/28"];
-  const { settings } = parsed({ ...selfHosted, "hooks[0].sources": sources });
+  const { settings } = parsed(selfHosted({ sources: ["2001:db8:1::/48", "198.51.100.8", "198.51.100.0/28"] }));
   expect(settings.hooks[0]?.sources).toEqual(["198.51.100.0/28", "2001:db8:1::/48"]);
 });
 
@@ -35,8 +33,8 @@ test.each<Changes>([
   { "cloudflare:apiToken": "a-token_1" },
   { "hosts[0].name": "w", "hosts[0].hostname": "h.example.org" },
   zone("example.de"),
-  { ...selfHosted, "hooks[0].repository": "https://git.example.net:8443/site.git" },
-  { ...selfHosted, "hooks[0].gitHost": "gogs" },
+  selfHosted({ repository: "https://git.example.net:8443/site.git" }),
+  selfHosted({ gitHost: "gogs" }),
   withSite({ hugo: { exec: ["(?im)^npm$"] } }),
   { edge: { plan: "free", botFightMode: "off" } },
   // Of the example's, at Cloudflare itself, one is in the name and not the whole.
@@ -48,6 +46,8 @@ test.each<Changes>([
   { "secrets.site.current": `whsec_${x(41)}` },
 ])("%j has no fault", (changes) => expectFaults(changes));
 
+const partOfName = ", and ssh takes the port or the brackets for a part of the name. Use ssh://";
+const withPassword = (other: string) => `, with a name or a password. Use ${other}; a private repository`;
 /** Each value is one fault: `<key> is <value><says>`. */
 test.each<[key: string, says: string, ...values: unknown[]]>([
   ["zone", ". Use a DNS name in lower case, such as example.org.", "", "203.0.113.1", ["example.org"], "EXAMPLE"],
@@ -63,13 +63,9 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["hosts[0].name", ". Use 1 to 32 letters", "web1-"],
   ["hosts[0].ssh", ". Use", "-oProxyCommand=x", "root@web1 -v", "root@-web1", "ssh://root@web1:0"],
   ["hosts[0].ssh", ". Use", "ssh://root@web1:65536", "ssh://root@[web1]:22", "ssh://root:hunter2@web1"],
-  ...["root@web1:2222", "root@[2001:db8::1]", "[2001:db8::1]:22"].map((ssh): [string, string, string] => [
-    ...([
-      "hosts[0].ssh",
-      `, and ssh takes the port or the brackets for a part of the name. Use ssh://${ssh}.`,
-    ] as const),
-    ssh,
-  ]),
+  ["hosts[0].ssh", `${partOfName}root@web1:2222.`, "root@web1:2222"],
+  ["hosts[0].ssh", `${partOfName}root@[2001:db8::1].`, "root@[2001:db8::1]"],
+  ["hosts[0].ssh", `${partOfName}[2001:db8::1]:22.`, "[2001:db8::1]:22"],
   ["hosts[0].address", ". Use an IPv4 address", "2001:db8::1"],
   ["hosts[0].address", ", which the internet does not route. Use", "10.0.0.5"],
   ["hosts[0].address", ", which is Cloudflare's own. Use", "104.16.0.10"],
@@ -87,14 +83,9 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["hooks[0].sources[0]", ", which covers the host itself", "127.0.0.1", "::1"],
   ["hooks[0].sources[0]", ", which overlaps Cloudflare's", "104.16.0.0/13"],
   ["hooks[0].sources[0]", ", which the internet does not", "10.1.2.3", "fd00::/8"],
-  ...[
-    ["https://ada@github.com/x.git", "https://github.com/x.git"],
-    ["https://u:hunter2@github.com/x.git", "https://github.com/x.git"],
-    ["ssh://git:hunter2@github.com/x.git", "ssh://git@github.com/x.git"],
-  ].map(([repository, other]): [string, string, unknown] => [
-    ...(["hooks[0].repository", `, with a name or a password. Use ${other}; a private repository`] as const),
-    repository,
-  ]),
+  ["hooks[0].repository", withPassword("https://github.com/x.git"), "https://ada@github.com/x.git"],
+  ["hooks[0].repository", withPassword("https://github.com/x.git"), "https://u:hunter2@github.com/x.git"],
+  ["hooks[0].repository", withPassword("ssh://git@github.com/x.git"), "ssh://git:hunter2@github.com/x.git"],
   ["hooks[0].repository", ', and an address has no " " here. Use', `see ${hook.repository}`],
   // Whether it needs host keys and a deploy key is unknown.
   ["hooks[0].repository", ". Use", "example/site"],
@@ -105,7 +96,7 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["hooks[0].branch", ", the full name of a ref. Use a branch's name alone, such as dev.", "refs/heads/dev"],
 ])("%s is wrong%s", (key, says, ...values) => {
   for (const value of values)
-    expectFaults({ ...(key.includes("sources") && selfHosted), [key]: value }, `${key} ${found(value)}${says}`);
+    expectFaults({ ...(key.includes("sources") && selfHosted()), [key]: value }, `${key} ${found(value)}${says}`);
 });
 
 /** One mistake is one fault, unless more are listed. */
@@ -116,11 +107,8 @@ test.each<[says: string, Changes, ...more: string[]]>([
   ["hosts[0].state is a part of another key, written without --path", { "pushgate:hosts[0].state": "absent" }],
   ["hooks[0].colour is not a key pushgate knows. Check its", { "hooks[0].colour": "red" }],
   ["hooks[0].sources is set, but github publishes", { "hooks[0].sources": ["198.51.100.0/28"] }],
-  ["hooks[0].sources is missing, and gitea publishes no", { ...selfHosted, "hooks[0].sources": undefined }],
-  [
-    'hooks[0].repository is "example/site". Use',
-    { "hooks[0].repository": "example/site", "secrets.site.deployKey": "x" },
-  ],
+  ["hooks[0].sources is missing, and gitea publishes no", selfHosted({ sources: undefined })],
+  ['hooks[0].repository is "a/b". Use', { "hooks[0].repository": "a/b", "secrets.site.deployKey": "x" }],
 
   [
     'secrets.site is missing. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "$(openssl rand',
@@ -141,11 +129,11 @@ test.each<[says: string, Changes, ...more: string[]]>([
   ["secrets.site.current contains white space or a", { "secrets.site.current": `${x(32)} y` }],
   [
     'secrets.site.current is no key of Standard Webhooks: whsec_ and 24 to 64 bytes in base64. Run: npx pulumi config set --secret --path pushgate:secrets.site.current "whsec_$(openssl',
-    { ...selfHosted, "hooks[0].gitHost": "gitlab-self-managed", "secrets.site.current": `whsec_${x(41)}` },
+    { ...selfHosted({ gitHost: "gitlab-self-managed" }), "secrets.site.current": `whsec_${x(41)}` },
   ],
   [
     "secrets.site.current is no key of Standard Webhooks",
-    { ...selfHosted, "hooks[0].gitHost": "standard-webhooks" },
+    selfHosted({ gitHost: "standard-webhooks" }),
     "secrets.site.previous is no key of Standard Webhooks",
   ],
   [
@@ -157,10 +145,7 @@ test.each<[says: string, Changes, ...more: string[]]>([
   ["secrets.site.status has fewer than 20", { "secrets.site.status": x(19) }],
   ["secrets.site.status contains white", { "secrets.site.status": ` ${x(20)}` }],
   ["secrets.site.status is set, but the hook has no site", { ...without, "secrets.site.status": x(20) }],
-  [
-    "secrets.site.status is set, but gogs has",
-    { ...selfHosted, "hooks[0].gitHost": "gogs", "secrets.site.status": x(20) },
-  ],
+  ["secrets.site.status is set, but gogs has", { ...selfHosted({ gitHost: "gogs" }), "secrets.site.status": x(20) }],
   ['hooks[0].gitHost is "sourcehut"', { "hooks[0].gitHost": "sourcehut", "secrets.site.status": x(20) }],
 
   ["cloudflare:apiToken has characters that no token has", { "cloudflare:apiToken": "Bearer hunter2" }],
@@ -168,7 +153,7 @@ test.each<[says: string, Changes, ...more: string[]]>([
   ["cloudflare:apiToken is missing: pushgate reads it from the stack's", { "cloudflare:apiToken": undefined }],
   [
     'zone is "example.org", the example\'s. Use',
-    { ...real, ...selfHosted, "hosts[0].address6": "2001:db8::10" },
+    { ...real, ...selfHosted(), "hosts[0].address6": "2001:db8::10" },
     'hosts[0].address is "203.0.113.10", which is reserved for documentation',
     'hosts[0].address6 is "2001:db8::10", which is reserved for documentation',
     'hooks[0].sources[0] is "198.51.100.8", which is reserved for documentation',
@@ -212,6 +197,7 @@ const ofTwo = (change: object, first: object = {}) => ({
 const notifying = (...notify: object[]) => ofTwo({}, { notify });
 const port = (originPort: number, ssh = host.ssh) => ({ "hosts[0].originPort": originPort, "hosts[0].ssh": ssh });
 const [own, otherSites, ssh] = ["pushgate's own ports", "port of the host's other sites", "SSH's port"];
+const [itself, notify] = ["pushgate itself answers", "hooks[0].site.notify"];
 
 test("two of everything, side by side, has no fault", () => {
   expectFaults({ ...two({ ssh: "ssh://root@web1.example.org:2222", originPort: 9460 }), ...without });
@@ -239,19 +225,11 @@ test.each<[key: string, other: string, Changes]>([
   ["hosts[0].originPort", own, port(9461)],
   ["hosts[0].originPort", own, port(9869)],
   ["hooks[1].name", "hooks[0].name", { "hooks[1]": hook }],
-  [
-    "hooks[0].repository",
-    "pushgate itself answers",
-    { ...selfHosted, "hooks[0].repository": "https://hooks.example.org/x.git" },
-  ],
-  ["hooks[0].site.notify[0].url", "pushgate itself answers", notifying(to("https://hooks.example.org/webhook/docs"))],
-  ["hooks[0].site.notify[0].url", "no slash at its end", notifying(to("https://a.example.org/x", { format: "slack" }))],
-  [
-    "hooks[0].site.notify[1].name",
-    'repeats hooks[0].site.notify[0].name, "team"',
-    notifying(to("https://a.example.org/x"), to("https://b.example.org/x")),
-  ],
-  ["hooks[0].site.notify[0].url", "pushgate itself answers", notifying(to("https://www.example.org/x"))],
+  ["hooks[0].repository", itself, selfHosted({ repository: "https://hooks.example.org/x.git" })],
+  [`${notify}[0].url`, itself, notifying(to("https://hooks.example.org/webhook/docs"))],
+  [`${notify}[0].url`, itself, notifying(to("https://www.example.org/x"))],
+  [`${notify}[0].url`, "no slash at its end", notifying(to("https://a.example.org/x", { format: "slack" }))],
+  [`${notify}[1].name`, `repeats ${notify}[0].name, "team"`, notifying(to("https://a.org/x"), to("https://b.org/x"))],
   ["hooks[1].site.hostname", "hosts[0].hostname", ofTwo({ hostname: host.hostname })],
   ["hooks[1].site.hostname", "hooks[0].site.hostname", ofTwo({ hostname: "www.example.org" })],
   ["hooks[1].site.webRoot", "hooks[0].site.webRoot", ofTwo({ webRoot: "/var/www/site" })],
@@ -360,8 +338,8 @@ describe("a secret in plain text is a fault", () => {
     ["config: { pushgate:secrets: { secure: { current: plain } } }", "secure.current"],
     ["config: { pushgate:secrets: { site: { secure: v1:abc, current: a } } }", "site.secure", "site.current"],
   ])("in the stack file %s", (stackFile, ...paths) => {
-    const says = (path: string) =>
-      `secrets.${path} is plain text beside encrypted secrets. Make a new secret, and run: npx pulumi config set --secret --path pushgate:secrets.${path}`;
+    const run = "Make a new secret, and run: npx pulumi config set --secret --path pushgate:secrets.";
+    const says = (path: string) => `secrets.${path} is plain text beside encrypted secrets. ${run}${path}`;
     expect(faultsOf({}, { stackFile })).toEqual(paths.map(says));
   });
 });

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { found } from "../../../infra/config/faults.ts";
+import { flags } from "../../../infra/config/site-schema.ts";
 import { apiToken } from "../../fakes/cloudflare/api.ts";
 import { release, secrets } from "../../fixtures.ts";
 import { Root } from "../host/namespace.ts";
@@ -17,10 +18,12 @@ const shaped = (cipher: string) => {
 
 const line = (name: string) =>
   `${name} ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm1Zk4mDkDq5S2zQkS1oXb0Q8b0vYb2rQdV4q0x9ZrT`;
+const key = line("github.com");
+const eleven = Array(11).fill("a@example.org").join();
 const hostname = "www.example.org";
 const ssh = { "hooks[0].repository": "git@github.com:example/site.git" };
 const withKey = (deployKey: unknown) => ({ "secrets.site.deployKey": deployKey });
-const overSsh = { ...ssh, ...withSite({ knownHosts: [line("github.com")] }), ...withKey(shaped("none")) };
+const overSsh = { ...ssh, ...withSite({ knownHosts: [key] }), ...withKey(shaped("none")) };
 const previewed = (change: object = {}) => ({ previews: { hostname: "preview.example.org", ...change } });
 const x = (length: number) => "x".repeat(length);
 const whsec = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
@@ -106,10 +109,8 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["hostname", ", which is not in", "myexample.org"],
   ["hostname", ". Use ", "$(id).example.org", "www..example.org", "*.example.org", "www.example.org."],
   ["egress[0]", ", which opens every address", "0.0.0.0/0"],
-  [
-    ...(["egress[0]", ", which covers the host itself or its cloud's metadata"] as const),
-    ...["127.0.0.0/8", "169.254.169.254", "126.0.0.0/7", "fe80::/64"],
-  ],
+  ["egress[0]", ", which covers the host itself or its cloud's metadata", "127.0.0.0/8", "169.254.169.254"],
+  ["egress[0]", ", which covers the host itself or its cloud's metadata", "126.0.0.0/7", "fe80::/64"],
   ["egress[0]", ", which is on the internet", "198.51.100.0/24"],
   ["schedule", ". Use a calendar expression of systemd in quotes", "", "Mon ", " Mon", "0 6 * * *", "@daily"],
   ["schedule", ". Use a calendar expression of systemd in quotes", "daily;", "%h", "daily\nUnit=x", x(101)],
@@ -119,10 +120,8 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["hugo.environment", ". Use ", "-a", "a/b", "a b", "..", "a".repeat(65)],
   ["hugo.exec[0]", ". Use a regular", "^npx($"],
   ["hugo.http[0]", ". Use a regular", "^https://\n"],
-  [
-    ...(["hugo.arguments[0]", ". Use one of --buildDrafts, --buildExpired, --buildFuture, --gc,"] as const),
-    ...["--watch", "-D", "--minify", "--config=a", "--gc --quiet"],
-  ],
+  ["hugo.arguments[0]", `. Use one of ${flags.join(", ")}.`, "--watch", "-D", "--minify", "--config=a", "--gc --quiet"],
+  ["previews.branches[0]", ". Use a branch name with `*` once", "a*b*", "a..b", "-a", "a.lock", "a b"],
   ["hugo.variables.HUGO_A", ", which YAML reads as a boolean", true],
   ["hugo.variables.HUGO_A", ". Use a text of one line", "a\nb"],
   ["tools.hugo", ". Use an object with the keys version, amd64, arm64", "0.152.2"],
@@ -130,113 +129,77 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["tools.node.amd64", ". Use a SHA-256", "A".repeat(64), "a".repeat(63), "a".repeat(65)],
   ["mirror", ". Use", "http://mirror.example.org/", "https://192.0.2.1/", "https://u:p@mirror.example.org/"],
   ["mirror", ". Use", "https://m.example.org/?"],
-  [
-    ...(["knownHosts[0]", ". Use a line"] as const),
-    // A certificate authority would vouch for hosts that the operator never compared; a hashed name is not compared here.
-    ...[
-      `@cert-authority ${line("github.com")}`,
-      line("@cert-authority"),
-      line("#github.com"),
-      ` ${line("github.com")}`,
-    ],
-    line("|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg="),
-    ...[line("github.com").replace(" ", "  "), `${line("github.com")} a comment`, "github.com ssh-ed25519"],
-    `${line("github.com")}\n@cert-authority ${line("*")}`,
-    ...[line("github.com").replace("ssh-ed25519", "ssh-dss"), line("github.com").replace("AAAA", "$(id)")],
-  ],
-  [
-    ...(["notify[0].url", ". Use an https:// URL"] as const),
-    ...[
-      "http://chat.example.org/x",
-      "https://chat.example.org",
-      "https://u:p@chat.example.org/x",
-      "https://10.0.0.5/x",
-    ],
-    ...["https://[fd00::1]/x", "https://chat/x", "https://a.example.org:70000/x", "https://a.example.org/$(id)"],
-    "javascript:https://a.example.org/x",
-    ...["", "a", "-oQ/tmp@example.org", "a@b@example.org", "a b@example.org", "%h@example.org", "a@localhost"]
-      .concat([
-        "a@example.org,",
-        "a@example.org?subject=x",
-        "a@example.org\nx",
-        Array(11).fill("a@example.org").join(","),
-      ])
-      .map((addresses) => `mailto:${addresses}`),
-  ],
+  // A certificate authority would vouch for hosts that the operator never compared; a hashed name is not compared here.
+  ["knownHosts[0]", ". Use a line", `@cert-authority ${key}`, line("@cert-authority"), line("#github.com"), ` ${key}`],
+  ["knownHosts[0]", ". Use a line", line("|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg=")],
+  ["knownHosts[0]", ". Use a line", key.replace(" ", "  "), `${key} a comment`, `${key}\n@cert-authority ${line("*")}`],
+  ["knownHosts[0]", ". Use a line", key.replace("ed25519", "dss"), key.replace("AAAA", "$(id)"), key.slice(0, 22)],
+  ["notify[0].url", ". Use an https:// URL", "http://chat.example.org/x", "https://chat.example.org"],
+  ["notify[0].url", ". Use an https:// URL", "https://u:p@chat.example.org/x", "https://10.0.0.5/x"],
+  ["notify[0].url", ". Use an https:// URL", "https://[fd00::1]/x", "https://chat/x", "https://a.example.org:70000/x"],
+  ["notify[0].url", ". Use an https:// URL", "https://a.example.org/$(id)", "javascript:https://a.example.org/x"],
+  ["notify[0].url", ". Use an https:// URL", "mailto:", "mailto:a", "mailto:-oQ/tmp@example.org"],
+  ["notify[0].url", ". Use an https:// URL", "mailto:a@b@example.org", "mailto:a b@example.org", "mailto:a@localhost"],
+  ["notify[0].url", ". Use an https:// URL", "mailto:%h@example.org", "mailto:a@example.org,", `mailto:${eleven}`],
+  ["notify[0].url", ". Use an https:// URL", "mailto:a@example.org?subject=x", "mailto:a@example.org\nx"],
 ])("site.%s is wrong%s", (key, says, ...values) => {
   const tools = { sass: release("1.89.2"), node: release("22.20.0") };
-  const base = { ...notified(whsec, standard), "hooks[0].site.tools": tools };
+  const more = { "hooks[0].site.tools": tools, "hooks[0].site.previews": previewed().previews };
   for (const value of values)
-    expectFaults({ ...base, [`hooks[0].site.${key}`]: value }, `hooks[0].site.${key} ${found(value)}${says}`);
+    expectFaults(
+      { ...notified(whsec, standard), ...more, [`hooks[0].site.${key}`]: value },
+      `hooks[0].site.${key} ${found(value)}${says}`,
+    );
 });
 
 const served = (folders: unknown) => ({ folders, hostname });
+const inFolders = (name: string) => [`folders.${name}`, served({ [name]: "/srv/files" })] as const;
+const inVariables = (name: string) => [`hugo.variables.${name}`, { hugo: { variables: { [name]: "x" } } }] as const;
 /** What follows "hooks[0].site.". */
 test.each<[says: string, object]>([
   ['previews.hostname is "preview.example.net", which is not in', previewed({ hostname: "preview.example.net" })],
   [`previews.hostname repeats hooks[0].site.hostname, "${hostname}"`, { ...previewed({ hostname }), hostname }],
-  ...["a*b*", "a..b", "-a", "a.lock", "a b"].map((pattern): [string, object] => [
-    `previews.branches[0] is ${JSON.stringify(pattern)}`,
-    previewed({ branches: [pattern] }),
-  ]),
   [
     "previews have their link at /var/www/site-previews, which overlaps /var/www/site-previews/c. Use another webRoot",
     { ...previewed(), content: "/var/www/site-previews/c" },
   ],
   ["folders is set, and hostname is not, so", { folders: { files: "/srv/files" } }],
   ["folders is a list. Use an object of names", served(["/srv/files"])],
-  ...["", ".well-known", "a/b", "a b", "ä"].map((name): [string, object] => [
-    `folders.${name} has a name that is no part of a URL`,
-    served({ [name]: "/srv/files" }),
-  ]),
-  ...["index.html", "robots.txt", "SITEMAP.XML"].map((name): [string, object] => [
-    `folders.${name} has the name of a file that builds make`,
-    served({ [name]: "/srv/files" }),
-  ]),
   ['folders.files is "/srv", which holds more than', served({ files: "/srv" })],
   ['folders.files is "/etc/nginx", which belongs to', served({ files: "/etc/nginx" })],
-  [
-    'folders.files is "/var/www/site/files", which overlaps hooks[0].site.webRoot',
-    served({ files: "/var/www/site/files" }),
-  ],
-  ...["PATH", "LD_PRELOAD", "HUGO", "HUGO_", "HUGO__SECURITY_EXEC", "HUGO-A", "HUGOxSECURITYxEXECxALLOW", "hugo_a"].map(
-    (name): [string, object] => [
-      `hugo.variables.${name} is no name that a build may read. Use HUGO_`,
-      { hugo: { variables: { [name]: "x" } } },
-    ],
-  ),
-  ...["HUGO_BASEURL", "HUGO_baseURL", "HUGO_SECURITY_EXEC_ALLOW", "HUGO_SECURITY_FUNCS_GETENV"].map(
-    (name): [string, object] => [
-      `hugo.variables.${name} is none of the build's. Use baseUrl`,
-      { hugo: { variables: { [name]: "x" } } },
-    ],
-  ),
+  ['folders.files is "/var/www/site/a", which overlaps hooks[0].site.webRoot', served({ files: "/var/www/site/a" })],
   ["tools.hugo is 0.99.0, and pushgate knows no release before 0.111.3", { tools: { hugo: release("0.99.0") } }],
   ["npm is true, and hooks[0].site.tools.node is missing", { npm: true }],
   ["tools.go is not a key", { tools: { go: release("1.25.0") } }],
   ["tools.sass.arm64 is missing. Use a SHA-256 in 64", { tools: { sass: { ...release("1.2.3"), arm64: undefined } } }],
 ])("hooks[0].site.%s", (says, change) => expectFaults(withSite(change), `hooks[0].site.${says}`));
 
+/** A name is wrong, whatever its value is. */
+test.each<[says: string, at: (name: string) => readonly [key: string, site: object], ...names: string[]]>([
+  ["has a name that is no part of a URL", inFolders, "", ".well-known", "a/b", "a b", "ä"],
+  ["has the name of a file that builds make", inFolders, "index.html", "robots.txt", "SITEMAP.XML"],
+  ["is no name that a build may read. Use HUGO_", inVariables, "PATH", "LD_PRELOAD", "HUGO", "HUGO_", "HUGO-A"],
+  ["is no name that a build may read. Use HUGO_", inVariables, "HUGO__SECURITY_EXEC", "hugo_a"],
+  ["is no name that a build may read. Use HUGO_", inVariables, "HUGOxSECURITYxEXECxALLOW"],
+  ["is none of the build's. Use baseUrl", inVariables, "HUGO_BASEURL", "HUGO_baseURL", "HUGO_SECURITY_EXEC_ALLOW"],
+  ["is none of the build's. Use baseUrl", inVariables, "HUGO_SECURITY_FUNCS_GETENV"],
+])("a key of an object %s", (says, at, ...names) => {
+  for (const [key, site] of names.map(at)) expectFaults(withSite(site), `hooks[0].site.${key} ${says}`);
+});
+
 test("host keys must be of the repository's host and port, and a fault shows how to get them", () => {
-  const selfManaged = { "hooks[0].gitHost": "github-enterprise", "hooks[0].sources": ["198.51.100.8"] };
-  const at = (repository: string, knownHosts: string[], ...faults: string[]) =>
-    expectFaults(
-      {
-        ...overSsh,
-        ...(repository !== ssh["hooks[0].repository"] && selfManaged),
-        ...withSite({ knownHosts }),
-        "hooks[0].repository": repository,
-      },
-      ...faults.map((says) => `hooks[0].site.knownHosts ${says}`),
-    );
-  const port = "ssh://git@git.example.net:2222/a/b.git";
+  const at = (repository: string, knownHosts: string[], ...faults: string[]) => {
+    const elsewhere = { "hooks[0].gitHost": "github-enterprise", "hooks[0].sources": ["198.51.100.8"] };
+    const changes = { ...overSsh, ...(repository === github ? {} : elsewhere), ...withSite({ knownHosts }) };
+    const says = faults.map((fault) => `hooks[0].site.knownHosts ${fault}`);
+    expectFaults({ ...changes, "hooks[0].repository": repository }, ...says);
+  };
+  const scan = "has no line for [git.example.net]:2222. Add the lines that `ssh-keyscan -p 2222 git.example.net`";
   const missing = "is missing, and the repository is read over SSH. Add the lines that `ssh-keyscan github.com` prints";
-  at(ssh["hooks[0].repository"], [], missing);
-  at(ssh["hooks[0].repository"], [line("gitlab.com")], "has no line for github.com. Add");
-  at(
-    ...([port, [line("git.example.net")]] as const),
-    "has no line for [git.example.net]:2222. Add the lines that `ssh-keyscan -p 2222 git.example.net`",
-  );
+  const [github, port] = [ssh["hooks[0].repository"], "ssh://git@git.example.net:2222/a/b.git"];
+  at(github, [], missing);
+  at(github, [line("gitlab.com")], "has no line for github.com. Add");
+  at(port, [line("git.example.net")], scan);
   at(port, [line("[git.example.net]:2222")]);
   at("ssh://git@Git.example.net/a/b.git", [line("x.example.net,GIT.example.net")]);
 });
