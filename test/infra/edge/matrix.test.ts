@@ -14,18 +14,12 @@ import { type EdgeRequest, isAutomated } from "../../fakes/cloudflare/request.ts
 import { declaredZone, emptyZone, type ZoneState } from "../../fakes/cloudflare/zone.ts";
 import { everyGitHost, otherHostname, type Row, requests } from "./requests.ts";
 
-type PlanRow = {
-  readonly name: string;
-  readonly edge: Edge;
-  /** Bot Fight Mode was on before pushgate came. */
-  readonly fights?: true;
-};
+/** `fights`: Bot Fight Mode was on before pushgate came, and is not switched off by choice. */
+type PlanRow = { readonly edge: Edge; readonly fights?: true };
 const plans: readonly PlanRow[] = [
-  { name: "free, Bot Fight Mode switched off by choice", edge: { plan: "free", botFightMode: "off", generation: 1 } },
-  { name: "free, Bot Fight Mode on", edge: { plan: "free", generation: 1 }, fights: true },
-  ...(["pro", "business", "enterprise", "enterprise-bots"] as const).map((plan) => ({
-    ...{ name: plan, edge: { plan, generation: 1 } },
-  })),
+  { edge: { plan: "free", botFightMode: "off", generation: 1 } },
+  { edge: { plan: "free", generation: 1 }, fights: true },
+  ...(["pro", "business", "enterprise", "enterprise-bots"] as const).map((plan) => ({ edge: { plan, generation: 1 } })),
 ];
 
 /** In the order in which Cloudflare runs them; `botFight` is the one that no skip rule and no IP Access rule reaches. */
@@ -176,7 +170,7 @@ function wrong(all: readonly Cell[], zone: ZoneState, without?: Removal): string
   });
 }
 
-describe.each(plans)("$name", (plan) => {
+describe.each(plans)("$edge.plan, Bot Fight Mode $edge.botFightMode", (plan) => {
   test.each(columns)("$name: every request gets the stated answer", (column) => {
     expect(wrong(cells(plan, column), zoneOf(plan, column))).toEqual([]);
   });

@@ -8,22 +8,15 @@ import { networks } from "../../../../infra/networks.ts";
 import { example, exampleHost } from "../../../fixtures.ts";
 
 const skip: Rule = { ref: "a", action: "skip", expression: "true", enabled: true, description: "let the office in" };
-const none = { name: "default", description: "" };
-const liveZone = (plan: string, rules: Partial<Record<PhaseName, readonly Rule[]>> = {}): LiveZone => ({
-  id: "z",
-  name: "example.org",
-  plan,
-  phases: {
-    custom: { ...none, rules: rules.custom ?? [] },
-    origin: { ...none, rules: rules.origin ?? [] },
-    config: { ...none, rules: rules.config ?? [] },
-  },
-});
-const on = (plan: Plan, change: Partial<Settings> = {}): Settings => ({
-  ...example,
-  edge: { ...example.edge, plan },
-  ...change,
-});
+const liveZone = (plan: string, rules: Partial<Record<PhaseName, readonly Rule[]>> = {}): LiveZone => {
+  const phase = (name: PhaseName) => ({ name: "default", description: "", rules: rules[name] ?? [] });
+  const phases = { custom: phase("custom"), origin: phase("origin"), config: phase("config") };
+  return { id: "z", name: "example.org", plan, phases };
+};
+const on = (plan: Plan, change: Partial<Settings> = {}): Settings => {
+  return { ...example, edge: { ...example.edge, plan }, ...change };
+};
+
 test("the delivery rule with every published range fills less than half of Cloudflare's limit", () => {
   const sources = [networks.githubHooks, networks.gitlabHooks, networks.bitbucketHooks].flatMap(({ cidrs }) => cidrs);
   const published = on("pro", { hooks: [example.hooks[0]!, { ...example.hooks[1]!, sources }] });

@@ -45,16 +45,10 @@ const managed = { ...named, id: "rs0", kind: "managed", phase, rules: [formerRul
 const entry = { ...managed, id: "rs1", kind: "zone", rules: [...ownRules, formerRule] };
 
 /** The zone at Cloudflare from now on. */
-async function zone(plan: Plan, own: readonly object[] = [], bots: object = {}): Promise<void> {
+function zone(plan: Plan, own: readonly object[] = [], bots: object = {}): void {
   const { id } = api.zone;
   Object.assign(api.zone, emptyZone("example.org", plan), { id, rulesets: [managed, ...own] });
   Object.assign(api.zone.bot_management, bots);
-  await setMocks({
-    newResource: ({ type, name, inputs }) => {
-      declared.push({ type: type.split(":").at(-1)!, name, inputs });
-      return { id: `${name}-id`, state: inputs };
-    },
-  });
 }
 
 async function declare(settings: Settings): Promise<Seen[]> {
@@ -67,9 +61,16 @@ async function declare(settings: Settings): Promise<Seen[]> {
   await pulumi.runtime.disconnect();
   return declared;
 }
-beforeEach(() => {
+const expiresOn = new Date(Date.now() + 10.5 * 86_400_000).toISOString();
+beforeEach(async () => {
   declared = [];
   tokens[apiToken] = permissions;
+  await setMocks({
+    newResource: ({ type, name, inputs }) => {
+      declared.push({ type: type.split(":").at(-1)!, name, inputs });
+      return { id: `${name}-id`, state: { ...inputs, expiresOn } };
+    },
+  });
 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -85,23 +86,12 @@ test("no site leads to a lost host, which keeps its own records", () => {
 test("an origin certificate names its hostnames in order, ignores its validity, and warns before it expires", async () => {
   const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
   const options: pulumi.CustomResourceOptions[] = [];
-  const expiresOn = new Date(Date.now() + 10.5 * 86_400_000).toISOString();
-  await setMocks({
-    newResource: ({ type, name, inputs }) => {
-      declared.push({ type, name, inputs });
-      return { id: name, state: { ...inputs, expiresOn } };
-    },
-  });
   const note: pulumi.ResourceTransformation = ({ opts }) => void options.push(opts);
   const hostnames = ["www.example.org", "a.example.org", "hooks.example.org"];
   originCertificate({ hostname: "hooks.example.org", hostnames, csr: "csr" }, { transformations: [note] });
   await pulumi.runtime.disconnect();
-  expect(declared).toMatchObject([
-    {
-      name: "hooks.example.org origin certificate",
-      inputs: { csr: "csr", requestType: "origin-ecc", requestedValidity: 5475, hostnames: hostnames.toSorted() },
-    },
-  ]);
+  const inputs = { csr: "csr", requestType: "origin-ecc", requestedValidity: 5475, hostnames: hostnames.toSorted() };
+  expect(declared).toMatchObject([{ name: "hooks.example.org origin certificate", inputs }]);
   expect(options.map(({ ignoreChanges }) => ignoreChanges)).toEqual([["requestedValidity"]]);
   expect(warn.mock.calls.map(([text]) => text)).toEqual([
     "the origin certificate of hooks.example.org expires in 10 days, and every delivery fails from then on. Remove " +
@@ -111,7 +101,7 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
 
 describe("rules of the zone's own", () => {
   test("are none in a ruleset that is returned without rules or description", async () => {
-    await zone("pro", [{ ...entry, rules: undefined, description: undefined }]);
+    zone("pro", [{ ...entry, rules: undefined, description: undefined }]);
     expect((await inspect(client(), "example.org")).phases.custom).toEqual({
       ...{ id: "rs1", name: "the operator's name", description: "", rules: [] },
     });
@@ -126,7 +116,7 @@ describe("rules of the zone's own", () => {
 describe("a ruleset that the stack may not hold yet", () => {
   const warnings = async (settings: Settings, rules: readonly object[]): Promise<unknown[]> => {
     const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
-    await zone("pro", [{ ...entry, rules }]);
+    zone("pro", [{ ...entry, rules }]);
     await declare(settings);
     return warn.mock.calls.map(([text]) => text);
   };
@@ -145,7 +135,7 @@ describe("bots", () => {
   test.each([true, false])(
     "on free, by the operator's choice, Bot Fight Mode goes off, and a managed robots.txt (%s) stays as it is",
     async (isRobotsTxtManaged) => {
-      await zone("free", [], { fight_mode: true, is_robots_txt_managed: isRobotsTxtManaged });
+      zone("free", [], { fight_mode: true, is_robots_txt_managed: isRobotsTxtManaged });
       const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
       expect(found.map(({ inputs }) => inputs)).toEqual([
         { zoneId: api.zone.id, fightMode: false, enableJs: true, isRobotsTxtManaged },
@@ -154,42 +144,46 @@ describe("bots", () => {
   );
   const undecided: Settings = { ...example, edge: { ...example.edge, plan: "free" } };
   test("on free, without the choice, nothing is declared", async () => {
-    await zone("free", [], { fight_mode: true });
+    zone("free", [], { fight_mode: true });
     await expect(declare(undecided)).rejects.toThrow("pushgate:edge.botFightMode off");
     expect(declared).toEqual([]);
   });
   test("on free, without the choice and where Bot Fight Mode is unset, everything but bots is declared", async () => {
-    await zone("free", [], { fight_mode: null });
+    zone("free", [], { fight_mode: null });
     const types = (await declare(undecided)).map(({ type }) => type);
     expect(types).toContain("Ruleset");
     expect(types).not.toContain("BotManagement");
   });
   test("a removal warns that Bot Fight Mode stays off", async () => {
     const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
-    await zone("free", [], { fight_mode: false });
+    zone("free", [], { fight_mode: false });
     expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
     expect(warn).toHaveBeenCalledWith(expect.stringContaining("Bot Fight Mode stays off"));
   });
 });
 
-describe("a zone that the token cannot read", () => {
-  const fault = (name: string) => `Cloudflare: 1 fault, nothing was changed:\n  pushgate:zone is "${name}", `;
-  test.each(["blog.example.org", "a.b.example.org"])("%s is named with the zone that it is in", async (name) => {
-    await expect(inspect(client(), name)).rejects.toThrow(
-      `${fault(name)}a name in the zone example.org and no zone itself. Run: npx pulumi config set pushgate:zone example.org`,
-    );
-  });
-  test.each(["example.net", "blog.example.net"])("%s is named, if no zone above it is known", async (name) => {
-    await expect(inspect(client(), name)).rejects.toThrow(
-      `${fault(name)}and cloudflare:apiToken can read no zone of that name. Correct the name, or add the zone to the token's`,
-    );
-  });
-  test("is the active one of two with its name", async () => {
-    const all = ["moved", "active", "pending"].map((status) => ({ id: status, name: "example.org", status }));
-    const body = JSON.stringify({ success: true, result: all, result_info: { total_pages: 1 } });
-    api.faults.push({ times: 1, status: 200, body });
-    expect((await zoneNamed(client(), "example.org"))?.id).toBe("active");
-  });
+const within =
+  "a name in the zone example.org and no zone itself. Run: npx pulumi config set pushgate:zone example.org";
+const unknown =
+  "and cloudflare:apiToken can read no zone of that name. Correct the name, or add the zone to the token's";
+test.each([
+  ["blog.example.org", within],
+  ["a.b.example.org", within],
+  ["example.net", unknown],
+  ["blog.example.net", unknown],
+])(
+  "preview names %s, which the token cannot read, with the zone that it is in, if that is known",
+  async (name, says) => {
+    const fault = `Cloudflare: 1 fault, nothing was changed:\n  pushgate:zone is "${name}", ${says}`;
+    await expect(inspect(client(), name)).rejects.toThrow(fault);
+  },
+);
+
+test("of two zones with a name the program takes the active one", async () => {
+  const all = ["moved", "active", "pending"].map((status) => ({ id: status, name: "example.org", status }));
+  const body = JSON.stringify({ success: true, result: all, result_info: { total_pages: 1 } });
+  api.faults.push({ times: 1, status: 200, body });
+  expect((await zoneNamed(client(), "example.org"))?.id).toBe("active");
 });
 
 test.each([
@@ -199,7 +193,7 @@ test.each([
   ["the zone's configuration rules", "Config Rules"],
   ["the bot settings of example.org", "Bot Management"],
 ])("preview names the permission that it needs for %s", async (what, permission) => {
-  await zone("free", [entry]);
+  zone("free", [entry]);
   tokens[apiToken] = permissions.filter((one) => !one.startsWith(`${permission} `));
   const failure = await inspect(client(), "example.org").catch((error: Error) => error);
   expect(failure).toBeInstanceOf(pulumi.RunError);
