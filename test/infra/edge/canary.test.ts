@@ -138,11 +138,8 @@ test.each<[status: number, by: string, RegExp]>([
   expect(reported(status, by === "" ? {} : { "x-served-by": by })).toMatch(says);
 });
 
-test("obstacle names the one address of a host without IPv6", () => {
+test("obstacle has a text without gaps for every status, and names the one address of a host without IPv6", () => {
+  for (let status = 200; status < 600; status++) expect(reported(status)).not.toContain("undefined");
   const { address6: _, ...old } = host;
   expect(obstacle(old, { status: 522, headers: {} })).toContain("to 203.0.113.10, port 8443: a firewall");
-});
-
-test("every status that Cloudflare may answer has a text without gaps", () => {
-  for (let status = 200; status < 600; status++) expect(reported(status)).not.toContain("undefined");
 });

@@ -82,8 +82,6 @@ test("the private key is secret before the provider marks it, no hostname upload
   expect(declared).toHaveLength(2);
   const uploaded = declared.find(({ type }) => type.endsWith(":AuthenticatedOriginPullsHostnameCertificate"));
   expect(uploaded?.inputs.privateKey).toMatchObject({ value: "key" });
-  expect(warn.mock.calls.map(([text]) => text)).toEqual([
-    "the client certificate that Cloudflare presents expires in 10 days, and every delivery fails from then on. Raise " +
-      "pushgate:edge.generation by one and run npx pulumi up.",
-  ]);
+  const says = /^the client certificate that Cloudflare presents expires in 10 days, .*edge\.generation by one/;
+  expect(warn.mock.calls).toEqual([[expect.stringMatching(says), expect.anything()]]);
 });

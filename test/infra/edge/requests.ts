@@ -1,6 +1,7 @@
 /**
  * Requests to Cloudflare, and the kind of each: a delivery, the canary, an unwanted request, a site's, or one for another
- * hostname. matrix.test.ts states what Cloudflare answers to each kind, on every plan and with every product on.
+ * hostname. matrix.test.ts states what Cloudflare answers to each kind, on every plan and with every product on;
+ * rules.test.ts has a request that each condition of the delivery rule rejects.
  */
 import { published } from "../../../infra/config/derived.ts";
 import type { GitHostName, Hook, Settings } from "../../../infra/config/settings.ts";
@@ -19,6 +20,7 @@ export type Kind = "delivery" | "canary" | "nothing" | "site" | "elsewhere";
 export type Row = { readonly name: string; readonly is: Kind; readonly request: EdgeRequest };
 
 const digits = "0123456789abcdef".repeat(4);
+const sha1 = `sha1=${digits.slice(24)}`;
 const agent = { "user-agent": "GitHub-Hookshot/abc1234" };
 /** Of the git hosts that publish none, one has ranges, and each other an address. */
 const sourcesOf = (gitHost: GitHostName): readonly string[] =>
@@ -70,41 +72,26 @@ const variants: readonly Variant[] = [
     ];
   }),
   ["no user agent", "delivery", { headers: { [signature]: `sha256=${digits}` } }],
-  // Cloudflare normalises before its rules run; nginx, which gets what was sent, knows the exact path only.
-  ["an encoded letter in the path", "delivery", { target: "/webhook/%73ite" }],
-  ["a doubled slash", "delivery", { target: "//webhook/site" }],
-  ["a dot segment", "delivery", { target: "/webhook/./site" }],
-  ["a question mark and no query", "delivery", { target: "/webhook/site?" }],
   ["the hostname in capitals", "delivery", { host: "HOOKS.EXAMPLE.ORG" }],
 
   ...["GET", "PUT", "post"].map((method): Variant => [`by ${method}`, "nothing", { method }]),
   ["a slash at the end", "nothing", { target: "/webhook/site/" }],
-  ["an encoded slash", "nothing", { target: "/webhook%2Fsite" }],
-  ["a path that leaves the folder", "nothing", { target: "/webhook/../site" }],
-  ["a query", "nothing", { target: "/webhook/site?x=1" }],
-  ["plain http", "nothing", { ssl: false }],
 
   ["the prefix alone, as a git host without a secret sends it", "nothing", signedBy("sha256=")],
   ["a signature one digit short", "nothing", signedBy(`sha256=${digits.slice(1)}`)],
-  ["sha1 under the name of sha256", "nothing", signedBy(`sha1=${digits.slice(24)}`)],
+  ["sha1 under the name of sha256", "nothing", signedBy(sha1)],
   ["the prefix in capitals", "nothing", signedBy(`SHA256=${digits}`)],
-  ["github's sha1 header", "nothing", { headers: { "x-hub-signature": `sha1=${digits.slice(24)}` } }],
+  ["github's sha1 header", "nothing", { headers: { "x-hub-signature": sha1 } }],
   ["a short signature before a good one", "nothing", signedBy("sha256=0", `sha256=${digits}`)],
   // Two good ones arrive at the receiver as one malformed value: 401.
   ["a signature twice", "delivery", signedBy(`sha256=${digits}`, `sha256=${digits}`)],
-  [
-    "bitbucket's header with sha1",
-    "nothing",
-    { headers: { "x-hub-signature": `sha1=${digits.slice(24)}` } },
-    "bitbucket",
-  ],
+  ["bitbucket's header with sha1", "nothing", { headers: { "x-hub-signature": sha1 } }, "bitbucket"],
   ["gitlab's other webhook headers", "nothing", { headers: { "webhook-id": "1", "webhook-timestamp": "1" } }, "gitlab"],
   ["gitlab's token for github's hook", "nothing", { headers: token }],
   ["gitea's own header alone", "nothing", { headers: { "x-gitea-signature": digits } }, "gitea"],
 
   ["from the last address of a range", "delivery", { source: "2001:db8:7:0:ffff:ffff:ffff:ffff" }, "gitea"],
   ["from the next one", "nothing", { source: "2001:db8:7:1::" }, "gitea"],
-  ["from a stranger", "nothing", { source: "192.0.2.33" }],
   ["from a stranger, by IPv6", "nothing", { source: "2001:db8::33" }],
   ["from github to gitlab's hook", "nothing", { source: github.source }, "gitlab"],
   ["from gitlab to github's hook", "nothing", { source: delivery("gitlab").source }],
