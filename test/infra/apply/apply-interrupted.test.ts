@@ -4,14 +4,10 @@ import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { reconcile } from "../../../infra/apply/reconcile.ts";
-import { after, asDeclared, before, copiedHost, daemonLayer, type ShellHost, stamps } from "./shell-host.ts";
+import { after, asDeclared, before, copiedHost, daemonLayer, stamps } from "./shell-host.ts";
 
 const { next } = stamps;
-const unobserved = (host: ShellHost): HostLayer => ({ ...daemonLayer(host, after), facts: [] });
-/** The text of an apply that is killed before the reload. */
-const killed = (host: ShellHost) => host.script({ ...unobserved(host), activate: "kill -9 $PPID" }, next);
 
 describe("an interrupted apply", () => {
   test("SIGTERM at the time limit makes apply restore the former files", async () => {
@@ -31,8 +27,9 @@ describe("an interrupted apply", () => {
 
   test("a kill before the reload leaves no stamp, and the next apply reloads the files that had changed", () => {
     using host = copiedHost();
-    const layer = unobserved(host);
-    expect(host.run(killed(host)).status).not.toBe(0);
+    // Unobserved: no fact shows whether the daemon has loaded the files.
+    const layer = { ...daemonLayer(host, after), facts: [] };
+    expect(host.apply({ ...layer, activate: "kill -9 $PPID" }, next).status).not.toBe(0);
     const verdict = reconcile(layer, host.see(layer));
     expect(verdict).toMatchObject({ inSync: false, drift: [{ text: "no stamp: the last apply did not finish" }] });
     expect(host.apply(layer, verdict.stamp).status).toBe(0);

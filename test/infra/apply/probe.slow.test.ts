@@ -17,10 +17,7 @@ test("the probe ends the facts of a layer that take too long or are killed, and 
   const script = probeScript(all, host.state);
   expect(script).toContain("timeout -s KILL 30 ");
   const { stdout } = host.run(script.replace("KILL 30", "KILL 3"));
-  const { layers } = parseProbe(
-    stdout,
-    all.map(({ name }) => name),
-  );
+  const { layers } = parseProbe(stdout, ["slow", "killed", "x"]);
   for (const { facts } of [layers.slow!, layers.killed!]) expect(facts).toEqual([{ output: "before", status: 0 }]);
   expect(layers.x?.facts).toEqual([{ output: "other", status: 0 }]);
   // What has ended has no command line any more.
@@ -30,13 +27,8 @@ test("the probe ends the facts of a layer that take too long or are killed, and 
 
 test("the probe goes on where systemd does not say which units are enabled and active", () => {
   using host = new ShellHost();
-  writeFileSync(
-    join(host.root, "systemctl"),
-    "#!/bin/sh\ncase $1 in list-units) sleep 60 ;; *) echo queried ;; esac\n",
-    {
-      mode: 0o755,
-    },
-  );
+  const program = "#!/bin/sh\ncase $1 in list-units) sleep 60 ;; *) echo queried ;; esac\n";
+  writeFileSync(join(host.root, "systemctl"), program, { mode: 0o755 });
   const layer = probed(host, ["systemctl is-active a.service"]);
   const began = performance.now();
   const { stdout } = host.run(probeScript([layer], host.state), { PATH: `${host.root}:${process.env.PATH}` });

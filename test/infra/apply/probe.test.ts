@@ -3,16 +3,21 @@ import { spawnSync } from "node:child_process";
 import { appendFileSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
 import { probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { parseProbe } from "../../../infra/apply/report.ts";
 import { quote } from "../../../infra/apply/shell.ts";
 import { applyScript, daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
 
+let host: ShellHost;
+beforeEach(() => {
+  host = new ShellHost();
+});
+afterEach(() => host[Symbol.dispose]());
+
 describe("files", () => {
   test("the probe reports each with type, mode, owner, hash and text, and leaves out a missing one", () => {
-    using host = new ShellHost();
     const text = 'it\'s "text" \\ $(x)\n\u00e9\u20ac no end';
     writeFileSync(join(host.etc, "file"), text, { mode: 0o640 });
     writeFileSync(join(host.etc, "empty"), "", { mode: 0o600 });
@@ -34,7 +39,6 @@ describe("files", () => {
   });
 
   test("the probe reports every path that the globs match, also dangling links and hostile names", () => {
-    using host = new ShellHost();
     const names = ["owned-a", 'owned-"b', "owned-c\nd", "owned-e *"];
     for (const name of names) writeFileSync(join(host.etc, name), "");
     symlinkSync("nowhere", join(host.etc, "owned-link"));
@@ -46,7 +50,6 @@ describe("files", () => {
 
 describe("the stamp file", () => {
   test("the probe reports its first line as the stamp, and the rest as what was applied", () => {
-    using host = new ShellHost();
     const layer = daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } });
     expect(host.see(layer).stamp).toBeUndefined();
     expect(host.apply(layer, "0.1.0-0123456789ab").status).toBe(0);
@@ -60,7 +63,6 @@ describe("the stamp file", () => {
   test.each([`printf '"' >`, "printf 'a\\033[2J' >", "printf '\\303\\251' >", "mkdir", "mkfifo", "ln -s /dev/zero"])(
     "the probe reports what `%s` makes in its place as invalid",
     (command) => {
-      using host = new ShellHost();
       mkdirSync(join(host.state, "stamps"), { recursive: true });
       spawnSync("sh", ["-c", `${command} ${host.state}/stamps/x`]);
       expect(host.see(probed(host, [])).stamp).toBe("invalid");
@@ -70,7 +72,6 @@ describe("the stamp file", () => {
 
 describe("facts", () => {
   test("the probe reports trimmed output and exit status, and no standard error", () => {
-    using host = new ShellHost();
     const { facts } = host.see(
       probed(host, ["echo ' a b '; echo no >&2; exit 3", "true", "printf '\\n x'", "echo ${1:-none}"]),
     );
@@ -123,7 +124,6 @@ describe("facts", () => {
     test.each([
       ...[...folders, "/usr/local/lib/systemd/system", "/etc/systemd/system.control", "/run/systemd/system.control"],
     ])("has read all units if no file and no folder in %s changed since", async (folder) => {
-      using host = new ShellHost();
       const [dropIns, linked] = [join(host.root, folder, "a.service.d"), join(host.root, "linked")];
       const file = join(dropIns, "a.conf");
       mkdirSync(dropIns, { recursive: true });
@@ -156,7 +156,6 @@ describe("facts", () => {
   });
 
   test("no fact breaks the answer", () => {
-    using host = new ShellHost();
     const hostile = [
       `printf '"],\\n["end"]]}\\n'`,
       "head -c 300000 /dev/urandom",
@@ -182,7 +181,6 @@ describe("facts", () => {
   });
 
   test.each(["dash", "bash"])("%s reads the facts of several layers at once into rows of their own", (shell) => {
-    using host = new ShellHost();
     const of = (name: string, index: number) => `${name}${index}\n\n${"0".repeat(1_500)}`;
     const layers = ["a", "b", "c", "d"].map((name) => ({
       ...{ ...probed(host, []), name, script: "echo noise" },
@@ -196,7 +194,6 @@ describe("facts", () => {
 
 describe("the answer", () => {
   test("the probe reports what preflight reads, and changes nothing", () => {
-    using host = new ShellHost();
     const before = host.tree(host.root);
     const { system, listeners } = host.report([daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } })]);
     expect(host.tree(host.root)).toEqual(before);
@@ -210,16 +207,14 @@ describe("the answer", () => {
 
 describe("a script that is sent", () => {
   test("a script that is cut anywhere runs nothing", () => {
-    using host = new ShellHost();
     const layer = daemonLayer(host, { "pg-one": { text: "it's\n", mode: "0644" } });
     const probing = probeScript([layer], host.state);
     const applying = applyScript(layer, "0.1.0-0123456789ab", host.state);
     const before = host.tree(host.root);
     for (const script of [probing, applying]) {
-      const ends = [...script.matchAll(/\n/g)].map(({ index }) => index + 1).filter((end) => end < script.length);
       const last = script.trimEnd().lastIndexOf("\n") + 1;
-      const cuts = [...ends.filter((_, n) => n % 25 === 0), ...ends.slice(-4), last, last + 2, script.length - 30];
-      for (const cut of cuts.filter((end) => end <= last + 2)) {
+      const ends = [...script.slice(0, last).matchAll(/\n/g)].map(({ index }) => index + 1);
+      for (const cut of [...ends.filter((_, n) => n % 25 === 0), ...ends.slice(-4), last + 2]) {
         const { stdout } = host.run(script.slice(0, cut));
         expect(stdout).toBe("");
         expect(host.tree(host.root)).toEqual(before);

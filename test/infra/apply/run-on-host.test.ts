@@ -39,18 +39,10 @@ test("runOnHost succeeds if ssh ends without an error before it has read the scr
 });
 
 test.each([
-  [
-    "the connection is refused",
-    "echo 'ssh: connect: Connection refused' >&2; exit 255",
-    /^web1: the host is unreachable; it may have arrived\. /,
-  ],
+  ["no host", "echo 'Connection refused' >&2; exit 255", /^web1: the host is unreachable; it may have arrived\. /],
   ["the time is over", "exit 124", /^web1: the host did not answer in time; it may have arrived\. Find out what/],
   ["the script fails and prints why", "printf 'other\\npushgate: no builder\\n' >&2; exit 1", /^web1: no builder$/],
-  [
-    "another program names pushgate",
-    "echo 'see pushgate: x' >&2; exit 1",
-    /^web1: the connection or the command failed; /,
-  ],
+  ["another program names it", "echo 'see pushgate: x' >&2; exit 1", /^web1: the connection or the command failed; /],
   ["what it prints moves the cursor", "printf 'pushgate: \\033[2Jno\\302\\233\\n' >&2; exit 1", /^web1: \?\[2Jno\?$/],
   ["the login runs no command", "echo Not available.; exit 1", /^web1: .*\n {2}ssh printed: Not available\.$/],
   ["the login does not even fail", "echo Not available.", /^web1: .*\n {2}ssh printed: Not available\.$/],

@@ -19,6 +19,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { HostFile, HostLayer } from "../../../infra/apply/layer.ts";
 import {
   commonScript,
@@ -175,14 +176,12 @@ done`;
 export function asDeclared(host: ShellHost, files: Files, present: boolean, base: readonly string[]): boolean {
   const tree = host.tree();
   if (!present) return tree.join("\n") === base.join("\n") && readdirSync(host.live).length === 0;
-  const wanted = Object.entries(files).map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`);
   const managed = tree.filter((line) => line.startsWith("pg") && !/^pg\.d(\/sub)?\/ 755$/.test(line));
   const live = host.tree(host.live).map((line) => line.replaceAll("%", "/").replace(/ \d+ /, " "));
-  const wantedLive = Object.entries(files).map(([name, { text }]) => `${name} ${text}`);
-  return (
-    JSON.stringify(managed.sort()) === JSON.stringify(wanted.sort()) &&
-    JSON.stringify(live.sort()) === JSON.stringify(wantedLive.sort())
-  );
+  const all = Object.entries(files);
+  const wanted = all.map(([name, { text, mode }]) => `${name} ${plainMode(mode)} ${text}`);
+  const wantedLive = all.map(([name, { text }]) => `${name} ${text}`);
+  return isDeepStrictEqual([managed.sort(), live.sort()], [wanted.sort(), wantedLive.sort()]);
 }
 
 /** Two states of the layer, between which an apply goes. */

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { call, scriptBeside, variables, word } from "../../../infra/apply/shell.ts";
+import { call, scriptBeside, word } from "../../../infra/apply/shell.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 60 }).filter((one) => !one.includes("\0") && one.isWellFormed());
 const hostile = ["it's", "$(id)", "`id`", "a b", 'a"b', "a\\b", "a\nb", "*", "", "plain"];
@@ -18,10 +18,6 @@ test("each value of a call and of a word reaches the shell as one word, unchange
     expect(spawnSync("sh", ["-s"], { input: show + called, encoding: "utf8" }).stdout).toBe(
       values.map((value) => `<${value}>`).join(""),
     );
-});
-
-test("a list is a variable of words with blanks between them", () => {
-  expect(variables({ layer: "guard", port: 8443, hosts: ["a", "b"] })).toBe("layer='guard'\nport='8443'\nhosts='a b'");
 });
 
 test("a script that is sent has no line that is a comment, and all others as they are", () => {

@@ -87,6 +87,7 @@ test.each<[string, Answer | Error, status: number, message: RegExp]>([
   ["status 200, without success", failed(200, [{ code: 9, message: "no" }]), 200, /^200 no \(9\)$/],
   ["text of others", failed(400, [{ code: 1, message: "\u001b[2J\nrule" }]), 400, /^400 \?\[2J rule \(1\)$/],
   ["a page", text(200, "<html>Just a moment...</html>"), 200, /^200 and no JSON$/],
+  ["a proxy's 404", text(404, "<html>"), 404, /^404 and no JSON$/],
   ["half of an envelope", text(200, '{"success":true,"result":{"id'), 200, /^200 and no JSON$/],
   ["nothing", new Error("aborted"), 0, /^no answer from api\.example\.net \(aborted\)$/],
   // The token goes nowhere else.

@@ -1,7 +1,7 @@
 /** Which client certificate Cloudflare presents: what counts as drift. test/engine/edge-drift.test.ts has what is written. */
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { cloudflareApi } from "../../../infra/edge/api.ts";
+import { ApiError, type CloudflareApi } from "../../../infra/edge/api.ts";
 import {
   type Presented,
   presentedDrift,
@@ -9,10 +9,8 @@ import {
   restorePresented,
   untilPresented,
 } from "../../../infra/edge/presented.ts";
-import { type Api, apiToken, startApi } from "../../fakes/cloudflare/api.ts";
-import { emptyZone } from "../../fakes/cloudflare/zone.ts";
 
-// The client waits two seconds for a busy API.
+// A run waits two seconds between two looks.
 vi.mock("node:timers/promises", () => ({ setTimeout: async () => {} }));
 
 const hostname = "hooks.example.org";
@@ -50,75 +48,65 @@ test.each<[string, Presented | undefined, is?: string, fix?: string]>([
 });
 
 describe("with Cloudflare", () => {
-  let api: Api;
-  const at = () => ({ api: cloudflareApi({ baseUrl: api.url, token: apiToken }), id: api.zone.id });
-  const path = (name = hostname) => `/zones/${api.zone.id}/origin_tls_client_auth/hostnames/${name}`;
-  const asked = () => api.requests.filter(({ method }) => method === "GET").map((request) => request.path);
-  /** The next answers of the API, instead of its own. */
-  const answers = (...all: (Presented | number)[]) => {
-    const success = (result: Presented) => JSON.stringify({ success: true, errors: [], result });
-    for (const one of all)
-      api.faults.push({
-        ...{ method: "GET", times: 1 },
-        ...(typeof one === "number" ? { status: one } : { status: 200, body: success(one) }),
-      });
-  };
-  beforeEach(async () => {
-    api = await startApi({ zone: emptyZone("example.org", "pro") });
+  const get = vi.fn<(path: string) => Promise<Presented | undefined>>();
+  const put = vi.fn();
+  const zone = { api: { get, put } as Partial<CloudflareApi> as CloudflareApi, id: "z" };
+  const answers = (...all: (Presented | undefined)[]) => all.map((one) => get.mockResolvedValueOnce(one));
+  beforeEach(() => {
+    get.mockReset();
     vi.spyOn(pulumi.log, "info").mockResolvedValue(undefined);
   });
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    await api.close();
-  });
+  afterEach(() => void vi.restoreAllMocks());
 
   test("each hostname is read, and one without an association is absent", async () => {
-    answers(live());
-    expect([...(await readPresented(at(), [hostname, "b.example.org"]))]).toHaveLength(1);
-    expect(asked().sort()).toEqual(["b.example.org", hostname].map(path));
-    expect(api.requests.map(({ status }) => status).sort()).toEqual([200, 404]);
+    answers(live(), undefined);
+    expect([...(await readPresented(zone, [hostname, "b.example.org"]))]).toEqual([[hostname, live()]]);
+    const path = (name: string) => [`zones/z/origin_tls_client_auth/hostnames/${name}`];
+    expect(get.mock.calls).toEqual([hostname, "b.example.org"].map(path));
   });
 
   const wait = "Run it again in a few minutes.";
   const connect = "Check that this computer reaches Cloudflare's API, and run it again.";
   const ofToken =
     "Check that cloudflare:apiToken is valid, belongs to this zone and has the permission SSL and Certificates Read.";
-  test.each<[status: number, body: string | undefined, says: string]>([
-    [400, undefined, `400 Please wait and try again (10013). ${ofToken}`],
-    [404, "<html>a proxy's</html>", `404 and no JSON. ${connect}`],
-    [429, undefined, `429 Please wait and try again (10013). ${wait}`],
-    [500, "", `500. ${wait}`],
-  ])("status %i with the body %s fails the run: a preview that could not look would show no drift", async (...row) => {
-    const [status, body, says] = row;
-    api.faults.push({ times: 9, status, ...(body !== undefined && { body }) });
-    const failure = await readPresented(at(), [hostname]).catch((error: Error) => error);
+  test.each<[status: number, code: number | undefined, says: string]>([
+    [400, 10013, ofToken],
+    [404, undefined, connect],
+    [429, 10013, wait],
+    [500, undefined, wait],
+  ])("status %i with the code %s fails the run: a preview that could not look would show no drift", async (...row) => {
+    const [status, code, says] = row;
+    get.mockRejectedValueOnce(new ApiError(status, `${status} why`, code));
+    const failure = await readPresented(zone, [hostname]).catch((error: Error) => error);
     expect(failure).toBeInstanceOf(pulumi.RunError);
-    expect((failure as Error).message).toBe(`the client certificate of ${hostname} cannot be read: ${says}`);
+    expect((failure as Error).message).toBe(
+      `the client certificate of ${hostname} cannot be read: ${status} why. ${says}`,
+    );
   });
 
   test("nothing is read again or written if there was no drift when the run began", async () => {
-    for (const before of [undefined, live()]) await restorePresented(at(), hostname, before, "declared");
-    expect(api.requests).toEqual([]);
+    for (const before of [undefined, live()]) await restorePresented(zone, hostname, before, "declared");
+    expect([get.mock.calls, put.mock.calls]).toEqual([[], []]);
   });
 
-  const until = () => untilPresented(at(), hostname, "new");
+  const until = () => untilPresented(zone, hostname, "new");
 
   test("a run waits for the association and for the certificate in it, and reports once that it waits", async () => {
     const fresh = (change: Partial<Presented>) => live({ cert_id: "new", cert_status: "", ...change });
     const [pending, unloaded] = [fresh({ status: "pending_deployment" }), fresh({ cert_status: "pending_deployment" })];
-    answers(404, live({ cert_id: "former" }), pending, unloaded, fresh({}));
+    answers(undefined, live({ cert_id: "former" }), pending, unloaded, fresh({}));
     await until();
     // It is presented, so there is nothing to wait for.
     answers(live({ cert_id: "new" }));
     await until();
-    expect(asked()).toHaveLength(6);
+    expect(get).toHaveBeenCalledTimes(6);
     expect(vi.mocked(pulumi.log.info).mock.calls).toEqual([
       [`waiting until Cloudflare presents the new client certificate for ${hostname}`],
     ]);
   });
 
-  test.each<[string, Presented | number, string]>([
-    ["no association", 404, "no answer, none"],
+  test.each<[string, Presented | undefined, string]>([
+    ["no association", undefined, "no answer, none"],
     ["another certificate", live({ cert_id: "former", cert_status: "expired" }), "active, expired"],
   ])("a run waits for five minutes and not longer while Cloudflare reports %s", async (_, result, states) => {
     answers(result, result);
