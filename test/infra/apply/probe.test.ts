@@ -192,17 +192,15 @@ describe("facts", () => {
   });
 });
 
-describe("the answer", () => {
-  test("the probe reports what preflight reads, and changes nothing", () => {
-    const before = host.tree(host.root);
-    const { system, listeners } = host.report([daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } })]);
-    expect(host.tree(host.root)).toEqual(before);
-    expect(system.uid).toEqual({ output: String(process.getuid?.()), status: 0 });
-    expect(system.free?.output.split("\n")).toHaveLength(3);
-    expect(system.pid1?.output).not.toBe("");
-    expect(["enforced", "absent", "unknown"]).toContain(system.bpf?.output);
-    expect(listeners.every(({ port }) => port > 0 && port < 65_536)).toBe(true);
-  });
+test("the probe reports what preflight reads, and changes nothing", () => {
+  const before = host.tree(host.root);
+  const { system, listeners } = host.report([daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } })]);
+  expect(host.tree(host.root)).toEqual(before);
+  expect(system.uid).toEqual({ output: String(process.getuid?.()), status: 0 });
+  expect(system.free?.output.split("\n")).toHaveLength(3);
+  expect(system.pid1?.output).not.toBe("");
+  expect(["enforced", "absent", "unknown"]).toContain(system.bpf?.output);
+  expect(listeners.every(({ port }) => port > 0 && port < 65_536)).toBe(true);
 });
 
 describe("a script that is sent", () => {

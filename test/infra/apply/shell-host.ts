@@ -71,22 +71,16 @@ export class ShellHost {
 
   run(script: string, env: Record<string, string> = {}): Ran {
     // A group of its own, so that a kill takes all of the apply and nothing else.
-    const { status, stdout, stderr } = spawnSync("setsid", ["-w", "sh", "-s"], {
-      input: script,
-      encoding: "utf8",
-      env: { PATH: process.env.PATH ?? "", ...env },
-      timeout: 60_000,
-    });
+    const options = { input: script, encoding: "utf8", env: { PATH: process.env.PATH ?? "", ...env } } as const;
+    const { status, stdout, stderr } = spawnSync("setsid", ["-w", "sh", "-s"], { ...options, timeout: 60_000 });
     return { status, stdout, stderr };
   }
 
   /** The probe's answer. `shell`: what sh is on the host. */
   report(layers: readonly Probed[], shell = "sh"): HostReport {
     const { stdout } = this.run(probeScript(layers, this.state).replace(" sh -s ", ` ${shell} -s `));
-    return parseProbe(
-      stdout,
-      layers.map(({ name }) => name),
-    );
+    const names = layers.map(({ name }) => name);
+    return parseProbe(stdout, names);
   }
 
   see(layer: Probed): SeenLayer {
@@ -179,7 +173,7 @@ export function asDeclared(host: ShellHost, files: Files, present: boolean, base
   const managed = tree.filter((line) => line.startsWith("pg") && !/^pg\.d(\/sub)?\/ 755$/.test(line));
   const live = host.tree(host.live).map((line) => line.replaceAll("%", "/").replace(/ \d+ /, " "));
   const all = Object.entries(files);
-  const wanted = all.map(([name, { text, mode }]) => `${name} ${plainMode(mode)} ${text}`);
+  const wanted = all.map(([name, { text, mode }]) => `${name} ${mode.replace(/^0/, "")} ${text}`);
   const wantedLive = all.map(([name, { text }]) => `${name} ${text}`);
   return isDeepStrictEqual([managed.sort(), live.sort()], [wanted.sort(), wantedLive.sort()]);
 }

@@ -1,12 +1,10 @@
 /** Values as a shell reads them, by a real shell. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as fc from "fast-check";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { call, scriptBeside, word } from "../../../infra/apply/shell.ts";
+import { Root } from "../host/namespace.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 60 }).filter((one) => !one.includes("\0") && one.isWellFormed());
 const hostile = ["it's", "$(id)", "`id`", "a b", 'a"b', "a\\b", "a\nb", "*", "", "plain"];
@@ -21,8 +19,9 @@ test("each value of a call and of a word reaches the shell as one word, unchange
 });
 
 test("a script that is sent has no line that is a comment, and all others as they are", () => {
-  const folder = mkdtempSync(join(tmpdir(), "pg-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  writeFileSync(join(folder, "a.sh"), "#!/bin/sh\n#\n  # indented\na # of a line\n\nb=#c\n");
-  expect(scriptBeside(pathToFileURL(join(folder, "beside.ts")).href, "a.sh")).toBe("a # of a line\n\nb=#c\n");
+  const root = new Root();
+  root.write("a.sh", "#!/bin/sh\n#\n  # indented\na # of a line\n\nb=#c\n");
+  const sent = scriptBeside(pathToFileURL(root.at("beside.ts")).href, "a.sh");
+  root.remove();
+  expect(sent).toBe("a # of a line\n\nb=#c\n");
 });

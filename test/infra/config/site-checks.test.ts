@@ -44,26 +44,19 @@ const named = (sites: Readonly<Record<string, object | undefined>>): Changes => 
 });
 
 test("a host serves 199 sites, whose names its certificate holds beside its own", () => {
-  const withSites = (count: number) => {
-    const names = Array.from({ length: count }, (_, i) => `s${i}`);
-    return named(
-      Object.fromEntries(names.map((name) => [name, { webRoot: `/srv/${name}`, hostname: `${name}.example.org` }])),
-    );
-  };
+  const site = (name: string) => [name, { webRoot: `/srv/${name}`, hostname: `${name}.example.org` }] as const;
+  const withSites = (count: number) =>
+    named(Object.fromEntries(Array.from({ length: count }, (_, i) => site(`s${i}`))));
   expectFaults(withSites(199));
   expectFaults(withSites(200), "hooks has 200 sites to serve, and a host's certificate holds 199");
 });
 
 test("previews need a name for their accounts that is short enough, and that no other hook has", () => {
-  const site = { webRoot: "/var/www/site", ...previewed() };
+  const [site, key, long] = [{ webRoot: "/var/www/site", ...previewed() }, "hooks[0].site.previews", "a".repeat(24)];
   expectFaults(named({ ["a".repeat(23)]: site }));
-  const long = "a".repeat(24);
-  const says = `hooks[0].site.previews have accounts named after ${long}-previews, which is too long.`;
-  expectFaults(named({ [long]: site }), says);
-  expectFaults(
-    named({ site, "site-previews": undefined }),
-    "hooks[0].site.previews are built as site-previews, which is the name of another hook.",
-  );
+  expectFaults(named({ [long]: site }), `${key} have accounts named after ${long}-previews, which is too long.`);
+  const taken = named({ site, "site-previews": undefined });
+  expectFaults(taken, `${key} are built as site-previews, which is the name of another hook.`);
 });
 
 test.each([

@@ -124,11 +124,7 @@ test("obstacle reports nothing if nginx answers, or if Cloudflare challenges the
 
 test.each<[status: number, by: string, RegExp]>([
   [521, "", /^521, ray 8f0c2d1e3a4b5c6d-FRA: .* connect to 203\.0\.113\.10 and 2001:db8::10, port 8443: a firewall/],
-  [
-    403,
-    "",
-    /^403, ray .*: one of these .*: .*custom rule, .*access rule, .*browser check\. Look the ray up at Cl.*A signed/,
-  ],
+  [403, "", /^403, ray .*: one of these .*: .*custom rule, .*access rule, .*browser check\. Look the ray up.*A signed/],
   // An answer of the origin without nginx's name comes from another program.
   [204, "", /a Worker, an Access application or a redirect rule/],
   [503, "", /knows no reason/],

@@ -90,12 +90,11 @@ function stated({ plan, column, row: { is }, request }: Cell, without?: Removal)
   return `forward ${port} ${here && without !== "pushgate_strict_tls" ? "strict" : "full"}`;
 }
 
-const zoneRule = { enabled: true, description: "" };
 function foreign({ edge: { plan } }: PlanRow, { on }: Column): Rule[] {
   const scored = on.includes("sbfm") && plan === "enterprise-bots";
   if (!scored && !on.includes("custom")) return [];
   const expression = scored ? "cf.bot_management.score lt 30" : 'http.host ne ""';
-  return [{ ...zoneRule, ref: "zone_custom", action: "managed_challenge", expression }];
+  return [{ enabled: true, description: "", ref: "zone_custom", action: "managed_challenge", expression }];
 }
 
 const settingsOf = ({ edge }: PlanRow): Settings => ({ ...everyGitHost, edge });

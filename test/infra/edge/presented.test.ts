@@ -21,7 +21,7 @@ const live = (change: Partial<Presented> = {}): Presented => ({
 const says = (is: string, fix = "Run npx pulumi up, which restores it.") =>
   `the client certificate of ${hostname} at Cloudflare is ${is}; declared is declared, on. ${fix}`;
 
-const off = live({ enabled: false });
+const [off, leaves] = [live({ enabled: false }), "pending_deletion"];
 const renewal = "Raise pushgate:edge.generation by one, then run npx pulumi up, which makes another.";
 test.each<[string, Presented | undefined, is?: string, fix?: string]>([
   ["none yet: the provider creates it", undefined],
@@ -33,16 +33,11 @@ test.each<[string, Presented | undefined, is?: string, fix?: string]>([
   ["another certificate", live({ cert_id: "another" }), "another, on"],
   ["another certificate, off", live({ cert_id: "another", enabled: false }), "another, off"],
   ["deleted", live({ enabled: null, status: "deleted" }), "declared, deleted"],
-  ["about to be deleted", live({ status: "pending_deletion" }), "declared, pending_deletion"],
+  ["about to be deleted", live({ status: leaves }), `declared, ${leaves}`],
   ["another certificate, deleted", live({ cert_id: "another", cert_status: "deleted" }), "another, on"],
   // Only another certificate can then be on.
   ["itself deleted", live({ cert_status: "deleted" }), "declared, deleted", renewal],
-  [
-    "itself about to be deleted",
-    live({ ...off, cert_status: "pending_deletion" }),
-    "declared, pending_deletion",
-    renewal,
-  ],
+  ["itself about to be deleted", live({ ...off, cert_status: leaves }), `declared, ${leaves}`, renewal],
 ])("the drift of a certificate that is %s", (_, presented, is, fix) => {
   expect(presentedDrift(hostname, presented, "declared")).toBe(is && says(is, fix));
 });

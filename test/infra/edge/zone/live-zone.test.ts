@@ -93,10 +93,9 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
   const inputs = { csr: "csr", requestType: "origin-ecc", requestedValidity: 5475, hostnames: hostnames.toSorted() };
   expect(declared).toMatchObject([{ name: "hooks.example.org origin certificate", inputs }]);
   expect(options.map(({ ignoreChanges }) => ignoreChanges)).toEqual([["requestedValidity"]]);
-  expect(warn.mock.calls.map(([text]) => text)).toEqual([
-    "the origin certificate of hooks.example.org expires in 10 days, and every delivery fails from then on. Remove " +
-      "/etc/pushgate/tls/origin.key on the host and run npx pulumi up, which makes a new key and certificate.",
-  ]);
+  const says =
+    /^the origin certificate of hooks\.example\.org expires in 10 days, .* Remove \/etc\/pushgate\/tls\/origin\.key /;
+  expect(warn.mock.calls).toEqual([[expect.stringMatching(says), expect.anything()]]);
 });
 
 describe("rules of the zone's own", () => {
@@ -113,22 +112,18 @@ describe("rules of the zone's own", () => {
   });
 });
 
-describe("a ruleset that the stack may not hold yet", () => {
-  const warnings = async (settings: Settings, rules: readonly object[]): Promise<unknown[]> => {
-    const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+test("a ruleset that the stack may not hold yet is named, if it has no rule of pushgate's and one goes in", async () => {
+  const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+  const declaring = (settings: Settings, rules: readonly object[]) => {
     zone("pro", [{ ...entry, rules }]);
-    await declare(settings);
-    return warn.mock.calls.map(([text]) => text);
+    return declare(settings);
   };
-  test("is named with the command that takes it over", async () => {
-    expect(await warnings(example, ownRules)).toEqual([
-      expect.stringMatching(/^the zone example\.org has a ruleset for custom rules without a rule of pushgate, /),
-    ]);
-  });
-  test("is not named once pushgate's rules are in it, nor if none goes in", async () => {
-    expect(await warnings(example, [...ownRules, formerRule])).toEqual([]);
-    expect(await warnings(absent, ownRules)).toEqual([]);
-  });
+  await declaring(example, [...ownRules, formerRule]);
+  await declaring(absent, ownRules);
+  expect(warn).not.toHaveBeenCalled();
+  await declaring(example, ownRules);
+  const says = /^the zone example\.org has a ruleset for custom rules without a rule of pushgate, /;
+  expect(warn.mock.calls).toEqual([[expect.stringMatching(says)]]);
 });
 
 describe("bots", () => {
@@ -142,13 +137,11 @@ describe("bots", () => {
       ]);
     },
   );
-  const undecided: Settings = { ...example, edge: { ...example.edge, plan: "free" } };
-  test("on free, without the choice, nothing is declared", async () => {
+  test("on free, without the choice, nothing is declared, or without Bot Fight Mode all but bots", async () => {
+    const undecided: Settings = { ...example, edge: { ...example.edge, plan: "free" } };
     zone("free", [], { fight_mode: true });
     await expect(declare(undecided)).rejects.toThrow("pushgate:edge.botFightMode off");
     expect(declared).toEqual([]);
-  });
-  test("on free, without the choice and where Bot Fight Mode is unset, everything but bots is declared", async () => {
     zone("free", [], { fight_mode: null });
     const types = (await declare(undecided)).map(({ type }) => type);
     expect(types).toContain("Ruleset");
