@@ -1,6 +1,6 @@
 /** The program's own client of Cloudflare's API. The web answers as a test lists; pauses are recorded, not waited for. */
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { ApiError, cloudflareApi } from "../../../infra/edge/api.ts";
+import { ApiError, cloudflareApi, explained } from "../../../infra/edge/api.ts";
 import { type Answer, type Bounds, type Outgoing, ofApi } from "../../../service/exchange.ts";
 
 const pauses = vi.hoisted((): number[] => []);
@@ -99,6 +99,10 @@ test.each<[string, Answer | Error, status: number, message: RegExp]>([
   expect(paths()).toEqual(["GET /zones/z"]);
 });
 
+test("an error that is not an answer of Cloudflare is thrown", () => {
+  expect(() => explained("it", "DNS Edit", new TypeError("x"))).toThrow(TypeError);
+});
+
 test("get returns undefined for 404, and no other call does", async () => {
   answers.push(...Array<Answer>(4).fill(failed(404, [{ code: 7003, message: "not found" }])));
   expect(await api().get("zones/z")).toBeUndefined();
@@ -150,7 +154,7 @@ describe("a query of the GraphQL API", () => {
     answers.push(json(200, { data: { viewer: {} }, errors: null }));
     expect(await api().query("query", { zone: "z" })).toEqual({ viewer: {} });
     expect(paths()).toEqual(["POST /graphql"]);
-    expect(JSON.parse(requests[0]!.body)).toEqual({ query: "query", variables: { zone: "z" } });
+    expect(JSON.parse(requests[0]!.body!)).toEqual({ query: "query", variables: { zone: "z" } });
   });
   test.each([200, 400])("throws the errors of an answer with status %i", async (status) => {
     answers.push(json(status, { data: null, errors: [{ message: 'unknown field "ref"', path: ["viewer"] }] }));
