@@ -16,36 +16,34 @@ beforeEach(() => {
 });
 afterEach(() => host[Symbol.dispose]());
 
-describe("files", () => {
-  test("the probe reports each with type, mode, owner, hash and text, and leaves out a missing one", () => {
-    const text = 'it\'s "text" \\ $(x)\n\u00e9\u20ac no end';
-    writeFileSync(join(host.etc, "file"), text, { mode: 0o640 });
-    writeFileSync(join(host.etc, "empty"), "", { mode: 0o600 });
-    writeFileSync(join(host.etc, "big"), "x".repeat(65_537), { mode: 0o600 });
-    symlinkSync("/etc/shadow", join(host.etc, "link"));
-    mkdirSync(join(host.etc, "folder"), { mode: 0o755 });
-    spawnSync("mkfifo", ["-m", "600", join(host.etc, "fifo")]);
-    const names = ["file", "empty", "big", "link", "folder", "fifo", "missing"];
-    const { files } = host.see(probed(host, [], names));
-    const [file, empty, big, link, folder, fifo, missing] = names.map((name) => files[join(host.etc, name)]);
-    expect(file).toEqual({ type: "regular file", mode: "640", owner: me, sha256: sha256(text), text });
-    expect(empty).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256(""), text: "" });
-    expect(big).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256("x".repeat(65_537)) });
-    // A link's target is never read: it may be a secret file.
-    expect(link).toEqual({ type: "symbolic link", mode: "777", owner: me });
-    expect(folder).toMatchObject({ type: "directory" });
-    expect(fifo).toEqual({ type: "fifo", mode: "600", owner: me });
-    expect(missing).toBeUndefined();
-  });
+test("the probe reports each file with type, mode, owner, hash and text, and leaves out a missing one", () => {
+  const text = 'it\'s "text" \\ $(x)\n\u00e9\u20ac no end';
+  writeFileSync(join(host.etc, "file"), text, { mode: 0o640 });
+  writeFileSync(join(host.etc, "empty"), "", { mode: 0o600 });
+  writeFileSync(join(host.etc, "big"), "x".repeat(65_537), { mode: 0o600 });
+  symlinkSync("/etc/shadow", join(host.etc, "link"));
+  mkdirSync(join(host.etc, "folder"), { mode: 0o755 });
+  spawnSync("mkfifo", ["-m", "600", join(host.etc, "fifo")]);
+  const names = ["file", "empty", "big", "link", "folder", "fifo", "missing"];
+  const { files } = host.see(probed(host, [], names));
+  const [file, empty, big, link, folder, fifo, missing] = names.map((name) => files[join(host.etc, name)]);
+  expect(file).toEqual({ type: "regular file", mode: "640", owner: me, sha256: sha256(text), text });
+  expect(empty).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256(""), text: "" });
+  expect(big).toEqual({ type: "regular file", mode: "600", owner: me, sha256: sha256("x".repeat(65_537)) });
+  // A link's target is never read: it may be a secret file.
+  expect(link).toEqual({ type: "symbolic link", mode: "777", owner: me });
+  expect(folder).toMatchObject({ type: "directory" });
+  expect(fifo).toEqual({ type: "fifo", mode: "600", owner: me });
+  expect(missing).toBeUndefined();
+});
 
-  test("the probe reports every path that the globs match, also dangling links and hostile names", () => {
-    const names = ["owned-a", 'owned-"b', "owned-c\nd", "owned-e *"];
-    for (const name of names) writeFileSync(join(host.etc, name), "");
-    symlinkSync("nowhere", join(host.etc, "owned-link"));
-    writeFileSync(join(host.etc, "other"), "");
-    const { owned } = host.see(probed(host, []));
-    expect([...owned].sort()).toEqual([...names, "owned-link"].map((name) => join(host.etc, name)).sort());
-  });
+test("the probe reports every path that the globs match, also dangling links and hostile names", () => {
+  const names = ["owned-a", 'owned-"b', "owned-c\nd", "owned-e *"];
+  for (const name of names) writeFileSync(join(host.etc, name), "");
+  symlinkSync("nowhere", join(host.etc, "owned-link"));
+  writeFileSync(join(host.etc, "other"), "");
+  const { owned } = host.see(probed(host, []));
+  expect([...owned].sort()).toEqual([...names, "owned-link"].map((name) => join(host.etc, name)).sort());
 });
 
 describe("the stamp file", () => {
@@ -203,32 +201,30 @@ test("the probe reports what preflight reads, and changes nothing", () => {
   expect(listeners.every(({ port }) => port > 0 && port < 65_536)).toBe(true);
 });
 
-describe("a script that is sent", () => {
-  test("a script that is cut anywhere runs nothing", () => {
-    const layer = daemonLayer(host, { "pg-one": { text: "it's\n", mode: "0644" } });
-    const probing = probeScript([layer], host.state);
-    const applying = applyScript(layer, "0.1.0-0123456789ab", host.state);
-    const before = host.tree(host.root);
-    for (const script of [probing, applying]) {
-      const last = script.trimEnd().lastIndexOf("\n") + 1;
-      const ends = [...script.slice(0, last).matchAll(/\n/g)].map(({ index }) => index + 1);
-      for (const cut of [...ends.filter((_, n) => n % 25 === 0), ...ends.slice(-4), last + 2]) {
-        const { stdout } = host.run(script.slice(0, cut));
-        expect(stdout).toBe("");
-        expect(host.tree(host.root)).toEqual(before);
-      }
+test("a script that is cut anywhere runs nothing", () => {
+  const layer = daemonLayer(host, { "pg-one": { text: "it's\n", mode: "0644" } });
+  const probing = probeScript([layer], host.state);
+  const applying = applyScript(layer, "0.1.0-0123456789ab", host.state);
+  const before = host.tree(host.root);
+  for (const script of [probing, applying]) {
+    const last = script.trimEnd().lastIndexOf("\n") + 1;
+    const ends = [...script.slice(0, last).matchAll(/\n/g)].map(({ index }) => index + 1);
+    for (const cut of [...ends.filter((_, n) => n % 25 === 0), ...ends.slice(-4), last + 2]) {
+      const { stdout } = host.run(script.slice(0, cut));
+      expect(stdout).toBe("");
+      expect(host.tree(host.root)).toEqual(before);
     }
-  });
+  }
+});
 
-  const rest = { files: [], owns: [], activate: ":", retire: ":", timeout: 60 };
-  test.each<[says: string | undefined, facts: HostFact[], input?: string]>([
-    ["a shell cannot carry a NUL character", [{ name: "f", read: "\0", want: "" }]],
-    ["a shell cannot carry a NUL character", [], "a\0b"],
-    ['the fact "f" is longer than 2048 bytes', [{ name: "f", read: "x", want: "\u00e9".repeat(1025) }]],
-    [undefined, [{ name: "f", read: "x", want: "x".repeat(2048) }]],
-  ])("applyScript throws on what no host could confirm or run: %s", (says, facts, input) => {
-    const script = () => applyScript({ name: "x", ...rest, facts }, "0.1.0-0123456789ab", undefined, input);
-    if (says === undefined) expect(script).not.toThrow();
-    else expect(script).toThrow(`layer x: ${says}`);
-  });
+const rest = { files: [], owns: [], activate: ":", retire: ":", timeout: 60 };
+test.each<[says: string | undefined, facts: HostFact[], input?: string]>([
+  ["a shell cannot carry a NUL character", [{ name: "f", read: "\0", want: "" }]],
+  ["a shell cannot carry a NUL character", [], "a\0b"],
+  ['the fact "f" is longer than 2048 bytes', [{ name: "f", read: "x", want: "\u00e9".repeat(1025) }]],
+  [undefined, [{ name: "f", read: "x", want: "x".repeat(2048) }]],
+])("applyScript throws on what no host could confirm or run: %s", (says, facts, input) => {
+  const script = () => applyScript({ name: "x", ...rest, facts }, "0.1.0-0123456789ab", undefined, input);
+  if (says === undefined) expect(script).not.toThrow();
+  else expect(script).toThrow(`layer x: ${says}`);
 });

@@ -4,7 +4,7 @@ import type { HostLayer } from "../../../infra/apply/layer.ts";
 import { factLine, fileLine, sha256 } from "../../../infra/apply/manifest.ts";
 import { differences, type Reconciled, reconcile, unified } from "../../../infra/apply/reconcile.ts";
 import type { SeenLayer } from "../../../infra/apply/report.ts";
-import { sealed, version } from "../../../infra/apply/version.ts";
+import { sealed, version, versionsOf } from "../../../infra/apply/version.ts";
 import { seenAsDeclared } from "./shell-host.ts";
 
 const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
@@ -164,9 +164,15 @@ describe("a layer that leaves", () => {
   });
 
   test("reconcile removes it from a host that was restored from a backup, and continues a removal that was killed", () => {
-    for (const found of [stamp, "removing"]) expect(reconcile(gone, { ...clean, stamp: found }).inSync).toBe(false);
+    const others = [stamp, "removing", `absent-${stamp}c`, `absent-${stamp.toUpperCase()}`];
+    for (const found of others) expect(reconcile(gone, { ...clean, stamp: found }).inSync).toBe(false);
     expect(reconcile(gone, { ...clean, stamp: "removing", owned: [file.path] }).drift).toEqual([]);
   });
+});
+
+test("of stamps each version comes once, the earliest first, by its numbers", () => {
+  const stamps = ["0.10.0", "0.9.0", "0.10.0", "0.9.1"].map((version) => `${version}-0123456789ab`);
+  expect(versionsOf([...stamps, undefined, "none"])).toEqual(["0.9.0", "0.9.1", "0.10.0"]);
 });
 
 test("a fact's text says what was found, with its exit status where that is not 0", () => {
@@ -191,29 +197,27 @@ test("a folder on the way to a declared file is no stray", () => {
   ]);
 });
 
-describe("unified", () => {
-  test("unified shows each change with two lines around it, and marks omitted lines", () => {
-    const lines = Array.from({ length: 12 }, (_, index) => `line ${index}`);
-    const changed = lines.with(2, "new").toSpliced(10, 1);
-    expect(unified(lines.join("\n"), changed.join("\n"))).toBe(
-      "  line 0\n  line 1\n- line 2\n+ new\n  line 3\n  line 4\n  …\n  line 8\n  line 9\n- line 10\n  line 11",
-    );
-  });
+test("unified shows each change with two lines around it, and marks omitted lines", () => {
+  const lines = Array.from({ length: 12 }, (_, index) => `line ${index}`);
+  const changed = lines.with(2, "new").toSpliced(10, 1);
+  expect(unified(lines.join("\n"), changed.join("\n"))).toBe(
+    "  line 0\n  line 1\n- line 2\n+ new\n  line 3\n  line 4\n  …\n  line 8\n  line 9\n- line 10\n  line 11",
+  );
+});
 
-  test("unified shows 40 lines whole, and 200 characters of a line", () => {
-    const added = Array.from({ length: 40 }, (_, i) => `${i}`);
-    const lines = unified("0", added.join("\n")).split("\n");
-    expect(lines.slice(-2)).toEqual(["+ 38", "+ 39"]);
-    expect(unified("a", "b".repeat(201))).toBe(`- a\n+ ${"b".repeat(200)}`);
-  });
+test("unified shows 40 lines whole, and 200 characters of a line", () => {
+  const added = Array.from({ length: 40 }, (_, i) => `${i}`);
+  const lines = unified("0", added.join("\n")).split("\n");
+  expect(lines.slice(-2)).toEqual(["+ 38", "+ 39"]);
+  expect(unified("a", "b".repeat(201))).toBe(`- a\n+ ${"b".repeat(200)}`);
+});
 
-  test("unified compares two texts of 64 KiB within a second, and shows 40 lines of them as replaced", () => {
-    const started = process.cpuUsage();
-    const shown = unified("a\nb\n".repeat(16_384), "b\nc\n".repeat(16_384)).split("\n");
-    // Of a core's time, which tests beside this one do not add to.
-    const { user, system } = process.cpuUsage(started);
-    expect(user + system).toBeLessThan(1_000_000);
-    expect(shown.slice(0, 40).every((line) => line.startsWith("-"))).toBe(true);
-    expect(shown.slice(40)).toEqual(["  … 65498 more lines"]);
-  });
+test("unified compares two texts of 64 KiB within a second, and shows 40 lines of them as replaced", () => {
+  const started = process.cpuUsage();
+  const shown = unified("a\nb\n".repeat(16_384), "b\nc\n".repeat(16_384)).split("\n");
+  // Of a core's time, which tests beside this one do not add to.
+  const { user, system } = process.cpuUsage(started);
+  expect(user + system).toBeLessThan(1_000_000);
+  expect(shown.slice(0, 40).every((line) => line.startsWith("-"))).toBe(true);
+  expect(shown.slice(40)).toEqual(["  … 65498 more lines"]);
 });

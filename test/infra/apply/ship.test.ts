@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import * as pulumi from "@pulumi/pulumi";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type HostLayer, stateFolders } from "../../../infra/apply/layer.ts";
+import { type HostLayer, leaving, stateFolders } from "../../../infra/apply/layer.ts";
 import { commonScript, declaredScript, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { driftIn } from "../../../infra/contract.ts";
 import { exampleHost } from "../../fixtures.ts";
@@ -136,18 +136,21 @@ describe("what a host prints reaches Pulumi", () => {
   });
 });
 
-describe("a layer with a bundle", () => {
-  test("the host stores programs whose hashes are right under those hashes, and runs the script after them", () => {
-    expect(run("inactive", [bundle, another], `${text}another`)).toMatchObject({
-      status: 0,
-      stdout: expect.stringMatching(/\/bin\/sh -s\nthe script$/),
-      files: [bundle, another].map(({ sha256 }) => `${sha256}.cjs`).sort(),
-    });
+test("the host stores programs whose hashes are right under those hashes, and runs the script after them", () => {
+  expect(run("inactive", [bundle, another], `${text}another`)).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/\/bin\/sh -s\nthe script$/),
+    files: [bundle, another].map(({ sha256 }) => `${sha256}.cjs`).sort(),
   });
-  test.each(["the program.", "the"])("the host stores nothing of a damaged program, and runs nothing", (arrived) => {
-    const stderr = "pushgate: the program arrived damaged. Run npx pulumi up again.\n";
-    expect(run("inactive", [bundle], arrived)).toEqual({ status: 1, stdout: "", stderr, files: [] });
-  });
+});
+test.each(["the program.", "the"])("the host stores nothing of a damaged program, and runs nothing", (arrived) => {
+  const stderr = "pushgate: the program arrived damaged. Run npx pulumi up again.\n";
+  expect(run("inactive", [bundle], arrived)).toEqual({ status: 1, stdout: "", stderr, files: [] });
+});
+
+test("a layer that leaves declares no file and no fact, and has systemd read its units again", () => {
+  const gone = { present: false, files: [], facts: [], activate: "systemctl daemon-reload" };
+  expect(leaving({ ...layer, facts: [{ name: "a", read: ":", want: "" }] })).toEqual({ ...layer, ...gone });
 });
 
 /** Runs the command with fakes of systemd's programs, and this program before the script. */
@@ -165,47 +168,43 @@ function run(state: string, bundles: Parameters<typeof ship.applyCommand>[2] = [
   return { status, stdout, stderr, files };
 }
 
-describe("run-in-unit.sh", () => {
-  test("runs standard input in the unit, with the layer's time limit", () => {
-    const options = "--quiet --wait --pipe --collect --unit=pushgate-apply";
-    const limits = "--property=RuntimeMaxSec=90 --property=TimeoutStopSec=60";
-    const stdout = `${options} ${limits} /bin/sh -s\nthe script`;
-    expect(run("inactive")).toEqual({ status: 0, stdout, stderr: "", files: [] });
-  });
-  test("does not start while another apply runs, and names the host", () => {
-    const stderr = expect.stringMatching(/^pushgate: web1: another pulumi up is running on this host\. Wait/);
-    expect(run("active")).toEqual({ status: 75, stdout: "", stderr, files: [] });
-  });
+test("run-in-unit.sh runs standard input in the unit, with the layer's time limit", () => {
+  const options = "--quiet --wait --pipe --collect --unit=pushgate-apply";
+  const limits = "--property=RuntimeMaxSec=90 --property=TimeoutStopSec=60";
+  const stdout = `${options} ${limits} /bin/sh -s\nthe script`;
+  expect(run("inactive")).toEqual({ status: 0, stdout, stderr: "", files: [] });
+});
+test("run-in-unit.sh does not start while another apply runs, and names the host", () => {
+  const stderr = expect.stringMatching(/^pushgate: web1: another pulumi up is running on this host\. Wait/);
+  expect(run("active")).toEqual({ status: 75, stdout: "", stderr, files: [] });
 });
 
-describe("secrets", () => {
-  test("the script and its output are secret, and no output is streamed", async () => {
-    // The mocks do not show a resource's options.
-    const given: pulumi.CustomResourceOptions[] = [];
-    const note: pulumi.ResourceTransformation = ({ opts }) => void given.push(opts);
-    const parent = new pulumi.ComponentResource("test:index:Parent", "parent", {}, { transformations: [note] });
-    const change = { item: "installed", kind: "fact", before: "<{%reset%}>", after: null };
-    const drift = [{ ...change, text: "differs: site" }];
-    const verdict = { script: "echo hidden", stamp: "", drift, inSync: false };
-    ship.applySecrets(host, { ...layer, name: "secrets" }, pulumi.secret(verdict), { parent });
-    const { inputs } = await until("web1-secrets");
-    expect(given.at(-1)).toMatchObject({ additionalSecretOutputs: ["stdout", "stderr"], retainOnDelete: true });
-    // As a mock is given a secret.
-    const stdin = { "4dabf18193072939515e22adb298388d": expect.any(String) };
-    expect(inputs).toMatchObject({ stdin, logging: "none", addPreviousOutputInEnv: false });
-    expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");
-    expect(warned).toEqual(["web1: secrets: differs: site"]);
-    expect(debugged.flatMap((text) => driftIn(text) ?? [])).toEqual([{ host: "web1", layer: "secrets", ...change }]);
-    expect(debugged.join("")).not.toContain("<{%reset");
-  });
+test("the script of the secrets layer and its output are secret, and no output is streamed", async () => {
+  // The mocks do not show a resource's options.
+  const given: pulumi.CustomResourceOptions[] = [];
+  const note: pulumi.ResourceTransformation = ({ opts }) => void given.push(opts);
+  const parent = new pulumi.ComponentResource("test:index:Parent", "parent", {}, { transformations: [note] });
+  const change = { item: "installed", kind: "fact", before: "<{%reset%}>", after: null };
+  const drift = [{ ...change, text: "differs: site" }];
+  const verdict = { script: "echo hidden", stamp: "", drift, inSync: false };
+  ship.applySecrets(host, { ...layer, name: "secrets" }, pulumi.secret(verdict), { parent });
+  const { inputs } = await until("web1-secrets");
+  expect(given.at(-1)).toMatchObject({ additionalSecretOutputs: ["stdout", "stderr"], retainOnDelete: true });
+  // As a mock is given a secret.
+  const stdin = { "4dabf18193072939515e22adb298388d": expect.any(String) };
+  expect(inputs).toMatchObject({ stdin, logging: "none", addPreviousOutputInEnv: false });
+  expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");
+  expect(warned).toEqual(["web1: secrets: differs: site"]);
+  expect(debugged.flatMap((text) => driftIn(text) ?? [])).toEqual([{ host: "web1", layer: "secrets", ...change }]);
+  expect(debugged.join("")).not.toContain("<{%reset");
+});
 
-  test("the output of openssl on the operator's computer is secret", async () => {
-    const output = ship.runLocally("origin-pull", "openssl genpkey", {});
-    const { inputs } = await until("origin-pull");
-    const command = { interpreter: ["sh"], create: "-s", stdin: "openssl genpkey" };
-    expect(inputs).toEqual({ ...command, logging: "none", addPreviousOutputInEnv: false });
-    expect(await pulumi.isSecret(output)).toBe(true);
-  });
+test("the output of openssl on the operator's computer is secret", async () => {
+  const output = ship.runLocally("origin-pull", "openssl genpkey", {});
+  const { inputs } = await until("origin-pull");
+  const command = { interpreter: ["sh"], create: "-s", stdin: "openssl genpkey" };
+  expect(inputs).toEqual({ ...command, logging: "none", addPreviousOutputInEnv: false });
+  expect(await pulumi.isSecret(output)).toBe(true);
 });
 
 test("nothing runs on a lost host, and the run warns of it", async () => {

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   allHostnames,
   isReported,
+  namesOf,
   reportPorts,
   servedSites,
   sitesOf,
@@ -23,7 +24,7 @@ describe("hosts and sites", () => {
   const { hostname: _, ...unserved } = site.site!;
   const plain: Hook = { ...site, name: "plain", site: unserved };
   const gone = { ...web1, name: "web0", hostname: "gone.example.org", state: "absent" as const };
-  const early = { ...web1, name: "web2", hostname: "a.example.org" };
+  const early = { ...web1, name: "web2", hostname: "a.example.org", state: "lost" as const };
   const settings = { ...example, hosts: [web1, gone, early], hooks: [site, docs, plain, blog] };
 
   test("a hook without a site has none, and a site without a hostname is not served", () => {
@@ -40,8 +41,7 @@ describe("hosts and sites", () => {
     const notify = [{ name: "team", url: "https://x.example.org/", format: "ntfy" as const, published: false }];
     const [first, second] = sitesOf({ hooks: [{ ...site, site: { ...site.site!, ...of, notify, previews } }] });
     expect([first!.name, first!.previews, first!.site.content]).toEqual(["site", undefined, "/srv/c"]);
-    const { content: _, writers: __, schedule: ___, ...kept } = first!.site;
-    const { previews: ____, ...own } = kept;
+    const { content: _, writers: __, schedule: ___, previews: ____, ...own } = first!.site;
     expect(second).toEqual({
       ...first,
       ...{ name: "site-previews", previews },
@@ -52,10 +52,14 @@ describe("hosts and sites", () => {
     });
   });
 
-  test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left", () => {
+  test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left or lost", () => {
     const names = ["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"];
     expect(allHostnames(settings)).toEqual(names);
     expect(allHostnames({ ...settings, hosts: [gone] })).toEqual([]);
+  });
+
+  test("a host answers to its own hostname first, then to each site's", () => {
+    expect(namesOf(settings, web1)).toEqual(["hooks.example.org", "www.example.org", "blog.example.org"]);
   });
 
   test("each hook has a URL on each host that is not absent", () => {

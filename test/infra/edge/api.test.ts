@@ -149,17 +149,15 @@ describe("a list", () => {
   });
 });
 
-describe("a query of the GraphQL API", () => {
-  test("sends the variables, and returns the data", async () => {
-    answers.push(json(200, { data: { viewer: {} }, errors: null }));
-    expect(await api().query("query", { zone: "z" })).toEqual({ viewer: {} });
-    expect(paths()).toEqual(["POST /graphql"]);
-    expect(JSON.parse(requests[0]!.body!)).toEqual({ query: "query", variables: { zone: "z" } });
-  });
-  test.each([200, 400])("throws the errors of an answer with status %i", async (status) => {
-    answers.push(json(status, { data: null, errors: [{ message: 'unknown field "ref"', path: ["viewer"] }] }));
-    expect(await refusal(api().query("query", {}))).toMatchObject({ status, message: `${status} unknown field "ref"` });
-  });
+test("a query of the GraphQL API sends the variables, and returns the data", async () => {
+  answers.push(json(200, { data: { viewer: {} }, errors: null }));
+  expect(await api().query("query", { zone: "z" })).toEqual({ viewer: {} });
+  expect(paths()).toEqual(["POST /graphql"]);
+  expect(JSON.parse(requests[0]!.body!)).toEqual({ query: "query", variables: { zone: "z" } });
+});
+test.each([200, 400])("a query throws the errors of an answer with status %i", async (status) => {
+  answers.push(json(status, { data: null, errors: [{ message: 'unknown field "ref"', path: ["viewer"] }] }));
+  expect(await refusal(api().query("query", {}))).toMatchObject({ status, message: `${status} unknown field "ref"` });
 });
 
 test("with a deadline, which ends it, a request is not repeated", async () => {

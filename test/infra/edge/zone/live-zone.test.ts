@@ -98,18 +98,16 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
   expect(warn.mock.calls).toEqual([[expect.stringMatching(says), expect.anything()]]);
 });
 
-describe("rules of the zone's own", () => {
-  test("are none in a ruleset that is returned without rules or description", async () => {
-    zone("pro", [{ ...entry, rules: undefined, description: undefined }]);
-    expect((await inspect(client(), "example.org")).phases.custom).toEqual({
-      ...{ id: "rs1", name: "the operator's name", description: "", rules: [] },
-    });
+test("no rules are in a ruleset that is returned without rules or description", async () => {
+  zone("pro", [{ ...entry, rules: undefined, description: undefined }]);
+  expect((await inspect(client(), "example.org")).phases.custom).toEqual({
+    ...{ id: "rs1", name: "the operator's name", description: "", rules: [] },
   });
-  test("are the zone's own without a ref, too, and have their descriptions or refs in messages", async () => {
-    const { ref: _, ...nameless } = ownRules[2]!;
-    expect(foreignRules([nameless as Rule, ...ownRules])).toHaveLength(4);
-    expect(quoted(ownRules)).toBe('"office", "blocks", "all"');
-  });
+});
+test("rules are the zone's own without a ref, too, and have their descriptions or refs in messages", async () => {
+  const { ref: _, ...nameless } = ownRules[2]!;
+  expect(foreignRules([nameless as Rule, ...ownRules])).toHaveLength(4);
+  expect(quoted(ownRules)).toBe('"office", "blocks", "all"');
 });
 
 test("a ruleset that the stack may not hold yet is named, if it has no rule of pushgate's and one goes in", async () => {
