@@ -36,54 +36,52 @@ beforeEach(() => {
 });
 afterEach(() => host[Symbol.dispose]());
 
-describe("arriving", () => {
-  test("apply installs files, the daemon loads the changed ones, the stamp is valid; it prints what activate does", () => {
-    using host = appliedHost();
-    expect(asDeclared(host, before, true, [])).toBe(true);
-    expect(stampOf(host)).toBe(stamp);
-    const report = `${host.root}/changed`;
-    const layer = daemonLayer(host, after);
-    const activate = `printf %s "$changed" >${report}\n${layer.activate}\necho printed`;
-    expect(host.apply({ ...layer, activate }, next)).toMatchObject({ status: 0, stdout: "printed\n" });
-    const changed = ["pg-one", "pg.d/sub/four", "pg.d/three"].map((name) => join(host.etc, name));
-    expect(readFileSync(report, "utf8").split("\n").sort()).toEqual(changed.sort());
-    expect(asDeclared(host, after, true, [])).toBe(true);
-    expect(existsSync(join(host.state, "work"))).toBe(false);
-  });
+test("apply installs files, the daemon loads the changed ones, the stamp is valid; it prints what activate does", () => {
+  using host = appliedHost();
+  expect(asDeclared(host, before, true, [])).toBe(true);
+  expect(stampOf(host)).toBe(stamp);
+  const report = `${host.root}/changed`;
+  const layer = daemonLayer(host, after);
+  const activate = `printf %s "$changed" >${report}\n${layer.activate}\necho printed`;
+  expect(host.apply({ ...layer, activate }, next)).toMatchObject({ status: 0, stdout: "printed\n" });
+  const changed = ["pg-one", "pg.d/sub/four", "pg.d/three"].map((name) => join(host.etc, name));
+  expect(readFileSync(report, "utf8").split("\n").sort()).toEqual(changed.sort());
+  expect(asDeclared(host, after, true, [])).toBe(true);
+  expect(existsSync(join(host.state, "work"))).toBe(false);
+});
 
-  test("apply does not write an unchanged file again, and restores the mode of one whose text is as declared", () => {
-    const stat = (name: string) => statSync(join(host.etc, name));
-    const { ino } = stat("pg-one");
-    chmodSync(join(host.etc, "pg.d/three"), 0o666);
-    expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
-    expect(stat("pg-one").ino).toBe(ino);
-    expect(stat("pg.d/three").mode & 0o7777).toBe(0o600);
-  });
+test("apply does not write an unchanged file again, and restores the mode of one whose text is as declared", () => {
+  const stat = (name: string) => statSync(join(host.etc, name));
+  const { ino } = stat("pg-one");
+  chmodSync(join(host.etc, "pg.d/three"), 0o666);
+  expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
+  expect(stat("pg-one").ino).toBe(ino);
+  expect(stat("pg.d/three").mode & 0o7777).toBe(0o600);
+});
 
-  test("a check sees the new file under its own name, with its siblings beside it", () => {
-    using host = new ShellHost();
-    const layer = daemonLayer(host, before);
-    const check = `[ "\${1##*/}" = three ] && cat "\${1%/*}/../pg-one" "$staged${host.etc}/pg-one" | grep -c one | grep -qx 2`;
-    const files = layer.files.map((file) => (file.path.endsWith("three") ? { ...file, check } : file));
-    expect(host.apply({ ...layer, files }, stamp)).toMatchObject({ status: 0 });
-  });
+test("a check sees the new file under its own name, with its siblings beside it", () => {
+  using host = new ShellHost();
+  const layer = daemonLayer(host, before);
+  const check = `[ "\${1##*/}" = three ] && cat "\${1%/*}/../pg-one" "$staged${host.etc}/pg-one" | grep -c one | grep -qx 2`;
+  const files = layer.files.map((file) => (file.path.endsWith("three") ? { ...file, check } : file));
+  expect(host.apply({ ...layer, files }, stamp)).toMatchObject({ status: 0 });
+});
 
-  test("apply replaces a link at a file's place or at its temporary name, and does not write through it", () => {
-    const target = join(host.root, "elsewhere");
-    writeFileSync(target, "elsewhere");
-    rmSync(join(host.etc, "pg-one"));
-    for (const name of ["pg-one", ".pg-one.pushgate-new"]) symlinkSync(target, join(host.etc, name));
-    expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
-    expect(readFileSync(target, "utf8")).toBe("elsewhere");
-    expect(asDeclared(host, before, true, [])).toBe(true);
-  });
+test("apply replaces a link at a file's place or at its temporary name, and does not write through it", () => {
+  const target = join(host.root, "elsewhere");
+  writeFileSync(target, "elsewhere");
+  rmSync(join(host.etc, "pg-one"));
+  for (const name of ["pg-one", ".pg-one.pushgate-new"]) symlinkSync(target, join(host.etc, name));
+  expect(host.apply(daemonLayer(host, before), next).status).toBe(0);
+  expect(readFileSync(target, "utf8")).toBe("elsewhere");
+  expect(asDeclared(host, before, true, [])).toBe(true);
+});
 
-  test("apply waits for a daemon that settles within two seconds", () => {
-    using host = new ShellHost();
-    const layer = daemonLayer(host, before);
-    const activate = `( sleep 0.7; changed="$changed" sh -c '${layer.activate.replaceAll("'", "'\\''")}' ) >/dev/null 2>&1 &`;
-    expect(host.apply({ ...layer, activate }, stamp)).toMatchObject({ status: 0, stderr: "" });
-  });
+test("apply waits for a daemon that settles within two seconds", () => {
+  using host = new ShellHost();
+  const layer = daemonLayer(host, before);
+  const activate = `( sleep 0.7; changed="$changed" sh -c '${layer.activate.replaceAll("'", "'\\''")}' ) >/dev/null 2>&1 &`;
+  expect(host.apply({ ...layer, activate }, stamp)).toMatchObject({ status: 0, stderr: "" });
 });
 
 describe("a rejected layer changes nothing", () => {
@@ -202,73 +200,71 @@ describe("a failed apply", () => {
   });
 });
 
-describe("leaving", () => {
-  test("retire runs before the files are removed, and no file or folder of the layer stays", () => {
-    using host = new ShellHost();
-    // Not made by an apply, so it stays.
-    mkdirSync(join(host.etc, "pg.d"));
-    const base = host.tree();
-    host.apply(daemonLayer(host, after), stamp);
-    const layer = daemonLayer(host, {}, false);
-    const retire = `ls ${host.etc}/pg-one >&2 && ${layer.retire}`;
-    const { status, stderr } = host.apply({ ...layer, retire }, `absent-${next}`);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: `${host.etc}/pg-one\n` });
-    expect(host.tree()).toEqual(base);
-    expect(host.tree(join(host.root, "var")).at(-1)).toBe(`pushgate/stamps/daemon 644 absent-${next}\n`);
-    expect(host.tree(host.state)).toHaveLength(2);
-  });
+test("retire runs before the files are removed, and no file or folder of the layer stays", () => {
+  using host = new ShellHost();
+  // Not made by an apply, so it stays.
+  mkdirSync(join(host.etc, "pg.d"));
+  const base = host.tree();
+  host.apply(daemonLayer(host, after), stamp);
+  const layer = daemonLayer(host, {}, false);
+  const retire = `ls ${host.etc}/pg-one >&2 && ${layer.retire}`;
+  const { status, stderr } = host.apply({ ...layer, retire }, `absent-${next}`);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: `${host.etc}/pg-one\n` });
+  expect(host.tree()).toEqual(base);
+  expect(host.tree(join(host.root, "var")).at(-1)).toBe(`pushgate/stamps/daemon 644 absent-${next}\n`);
+  expect(host.tree(host.state)).toHaveLength(2);
+});
 
-  test("a folder that apply made stays where another account has exchanged its path for a link, and would go by its path", () => {
-    for (const by of ["folder", "path"]) {
-      using host = copiedHost();
-      const open = join(host.root, "open");
-      mkdirSync(join(host.root, "victim/empty"), { recursive: true });
-      mkdirSync(open);
-      chmodSync(open, 0o777);
-      symlinkSync(join(host.root, "victim"), join(open, "here"));
-      appendFileSync(join(host.state, "made"), `${open}/here/empty\n`);
-      const script = host.script(daemonLayer(host, {}, false), `absent-${next}`);
-      const entering = '(cd -P -- "$above/" && [ "$(pwd -P)" = "${above:-/}" ] && rmdir -- "./${folder##*/}")';
-      expect(script).toContain(entering);
-      const text = by === "folder" ? script : script.replace(entering, 'rmdir -- "$folder"');
-      expect(host.run(text).status).toBe(0);
-      expect(existsSync(join(host.root, "victim/empty")), by).toBe(by === "folder");
-    }
-  });
+test("a folder that apply made stays where another account has exchanged its path for a link, and would go by its path", () => {
+  for (const by of ["folder", "path"]) {
+    using host = copiedHost();
+    const open = join(host.root, "open");
+    mkdirSync(join(host.root, "victim/empty"), { recursive: true });
+    mkdirSync(open);
+    chmodSync(open, 0o777);
+    symlinkSync(join(host.root, "victim"), join(open, "here"));
+    appendFileSync(join(host.state, "made"), `${open}/here/empty\n`);
+    const script = host.script(daemonLayer(host, {}, false), `absent-${next}`);
+    const entering = '(cd -P -- "$above/" && [ "$(pwd -P)" = "${above:-/}" ] && rmdir -- "./${folder##*/}")';
+    expect(script).toContain(entering);
+    const text = by === "folder" ? script : script.replace(entering, 'rmdir -- "$folder"');
+    expect(host.run(text).status).toBe(0);
+    expect(existsSync(join(host.root, "victim/empty")), by).toBe(by === "folder");
+  }
+});
 
-  test.each([
-    ["retire", { retire: "echo busy >&2; exit 7" }, true],
-    // After the last file went.
-    ["activate", { activate: "echo busy >&2; exit 7" }, false],
-  ])("a removal that fails at %s is not in sync, although the one before left its stamp", (step, wrong, stays) => {
-    const [layer, file] = [daemonLayer(host, {}, false), join(host.etc, "pg-one")];
-    host.apply(layer, `absent-${stamp}`);
-    writeFileSync(file, "back");
-    const { status, stderr } = host.apply({ ...layer, ...wrong }, `absent-${next}`);
-    expect([status, existsSync(file)]).toEqual([1, stays]);
-    expect(stderr).toMatch(RegExp(`busy[^]*failed at: ${step}\n {2}exit 7[^]*the removal is not finished`));
-    expect(reconcile(layer, host.see(layer)).inSync).toBe(false);
-    expect(host.apply(layer, `absent-${next}`).status).toBe(0);
-    expect(reconcile(layer, host.see(layer)).inSync).toBe(true);
-  });
+test.each([
+  ["retire", { retire: "echo busy >&2; exit 7" }, true],
+  // After the last file went.
+  ["activate", { activate: "echo busy >&2; exit 7" }, false],
+])("a removal that fails at %s is not in sync, although the one before left its stamp", (step, wrong, stays) => {
+  const [layer, file] = [daemonLayer(host, {}, false), join(host.etc, "pg-one")];
+  host.apply(layer, `absent-${stamp}`);
+  writeFileSync(file, "back");
+  const { status, stderr } = host.apply({ ...layer, ...wrong }, `absent-${next}`);
+  expect([status, existsSync(file)]).toEqual([1, stays]);
+  expect(stderr).toMatch(RegExp(`busy[^]*failed at: ${step}\n {2}exit 7[^]*the removal is not finished`));
+  expect(reconcile(layer, host.see(layer)).inSync).toBe(false);
+  expect(host.apply(layer, `absent-${next}`).status).toBe(0);
+  expect(reconcile(layer, host.see(layer)).inSync).toBe(true);
+});
 
-  test("the last of two layers in one folder removes the folder", () => {
-    using host = new ShellHost();
-    const base = host.tree();
-    const apply = (name: string, present: boolean) => {
-      const path = `${host.etc}/shared/${name}` as `/${string}`;
-      const files = present ? [{ path, text: "x", mode: "0644", owner: me } as const] : [];
-      const rest = { owns: [path], facts: [], activate: ":", retire: ":", timeout: 60 };
-      host.apply({ name, present, files, ...rest }, present ? stamp : "absent");
-    };
-    // A layer that never came leaves nothing either.
-    apply("c", false);
-    apply("a", true);
-    apply("b", true);
-    apply("a", false);
-    expect(host.tree()).toContain("shared/b 644 x");
-    apply("b", false);
-    expect(host.tree()).toEqual(base);
-    expect(existsSync(host.state)).toBe(false);
-  });
+test("the last of two layers in one folder removes the folder", () => {
+  using host = new ShellHost();
+  const base = host.tree();
+  const apply = (name: string, present: boolean) => {
+    const path = `${host.etc}/shared/${name}` as `/${string}`;
+    const files = present ? [{ path, text: "x", mode: "0644", owner: me } as const] : [];
+    const rest = { owns: [path], facts: [], activate: ":", retire: ":", timeout: 60 };
+    host.apply({ name, present, files, ...rest }, present ? stamp : "absent");
+  };
+  // A layer that never came leaves nothing either.
+  apply("c", false);
+  apply("a", true);
+  apply("b", true);
+  apply("a", false);
+  expect(host.tree()).toContain("shared/b 644 x");
+  apply("b", false);
+  expect(host.tree()).toEqual(base);
+  expect(existsSync(host.state)).toBe(false);
 });

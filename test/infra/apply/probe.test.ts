@@ -46,27 +46,25 @@ test("the probe reports every path that the globs match, also dangling links and
   expect([...owned].sort()).toEqual([...names, "owned-link"].map((name) => join(host.etc, name)).sort());
 });
 
-describe("the stamp file", () => {
-  test("the probe reports its first line as the stamp, and the rest as what was applied", () => {
-    const layer = daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } });
-    expect(host.see(layer).stamp).toBeUndefined();
-    expect(host.apply(layer, "0.1.0-0123456789ab").status).toBe(0);
-    const seen = host.see(layer);
-    expect(seen.stamp).toBe("0.1.0-0123456789ab");
-    expect(seen.applied).toHaveLength(2);
-    expect(seen.applied[0]).toBe(`file ${sha256("x")} 644 ${me} ${host.etc}/pg-one`);
-  });
-
-  // Text that apply.sh never writes, and what is no file.
-  test.each([`printf '"' >`, "printf 'a\\033[2J' >", "printf '\\303\\251' >", "mkdir", "mkfifo", "ln -s /dev/zero"])(
-    "the probe reports what `%s` makes in its place as invalid",
-    (command) => {
-      mkdirSync(join(host.state, "stamps"), { recursive: true });
-      spawnSync("sh", ["-c", `${command} ${host.state}/stamps/x`]);
-      expect(host.see(probed(host, [])).stamp).toBe("invalid");
-    },
-  );
+test("the probe reports the first line of a stamp file as the stamp, and the rest as what was applied", () => {
+  const layer = daemonLayer(host, { "pg-one": { text: "x", mode: "0644" } });
+  expect(host.see(layer).stamp).toBeUndefined();
+  expect(host.apply(layer, "0.1.0-0123456789ab").status).toBe(0);
+  const seen = host.see(layer);
+  expect(seen.stamp).toBe("0.1.0-0123456789ab");
+  expect(seen.applied).toHaveLength(2);
+  expect(seen.applied[0]).toBe(`file ${sha256("x")} 644 ${me} ${host.etc}/pg-one`);
 });
+
+// Text that apply.sh never writes, and what is no file.
+test.each([`printf '"' >`, "printf 'a\\033[2J' >", "printf '\\303\\251' >", "mkdir", "mkfifo", "ln -s /dev/zero"])(
+  "the probe reports what `%s` makes in place of a stamp file as invalid",
+  (command) => {
+    mkdirSync(join(host.state, "stamps"), { recursive: true });
+    spawnSync("sh", ["-c", `${command} ${host.state}/stamps/x`]);
+    expect(host.see(probed(host, [])).stamp).toBe("invalid");
+  },
+);
 
 describe("facts", () => {
   test("the probe reports trimmed output and exit status, and no standard error", () => {

@@ -76,38 +76,36 @@ const bundleOf = (file: string, text: string) => ({ file, sha256: sha256(text), 
 const bundle = bundleOf("../dist/receiver-abc.cjs", text);
 const another = bundleOf("../dist/other.cjs", "another");
 
-describe("apply", () => {
-  test.each([
-    ["", []],
-    ["../dist/receiver-abc.cjs ../dist/other.cjs ", [bundle, another]],
-  ])("a host in sync gets %sa script with its own stamp, and no warning", async (files, bundles) => {
-    // Its text may be known only later.
-    ship.apply(host, pulumi.output(layer), inSync, {}, bundles);
-    const { type, inputs } = await until("web1-firewall");
-    expect(type).toBe("command:local:Command");
-    const send = `cat -- ${files}../dist/${common} - | sh apply/ssh.sh -- root@web1.example.org "$0"`;
-    expect(inputs).toEqual({
-      interpreter: ["sh", "apply/bounded.sh", "sh", "-c", send],
-      create: ship.applyCommand(host, 90, bundles),
-      stdin: declaredScript(layer, inSync.stamp!),
-      addPreviousOutputInEnv: false,
-      logging: "stderr",
-    });
-    expect(readFileSync(inInfra(`../dist/${common}`), "utf8")).toBe(commonScript(layer));
-    expect(warned).toEqual([]);
-    expect(ship.appliedLayers().get("web1")).not.toContain("firewall");
+test.each([
+  ["", []],
+  ["../dist/receiver-abc.cjs ../dist/other.cjs ", [bundle, another]],
+])("a host in sync gets %sa script with its own stamp, and no warning", async (files, bundles) => {
+  // Its text may be known only later.
+  ship.apply(host, pulumi.output(layer), inSync, {}, bundles);
+  const { type, inputs } = await until("web1-firewall");
+  expect(type).toBe("command:local:Command");
+  const send = `cat -- ${files}../dist/${common} - | sh apply/ssh.sh -- root@web1.example.org "$0"`;
+  expect(inputs).toEqual({
+    interpreter: ["sh", "apply/bounded.sh", "sh", "-c", send],
+    create: ship.applyCommand(host, 90, bundles),
+    stdin: declaredScript(layer, inSync.stamp!),
+    addPreviousOutputInEnv: false,
+    logging: "stderr",
   });
+  expect(readFileSync(inInfra(`../dist/${common}`), "utf8")).toBe(commonScript(layer));
+  expect(warned).toEqual([]);
+  expect(ship.appliedLayers().get("web1")).not.toContain("firewall");
+});
 
-  test("a manual change gives another stamp, and a warning with the diff, and the run applies the layer", async () => {
-    const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
-    ship.apply(host, layer, { ...inSync, files }, {});
-    const { inputs } = await until("web1-firewall");
-    expect(inputs.stdin).not.toBe(declaredScript(layer, inSync.stamp!));
-    expect(warned).toEqual([
-      "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
-    ]);
-    expect(ship.appliedLayers().get("web1")).toContain("firewall");
-  });
+test("a manual change gives another stamp, and a warning with the diff, and the run applies the layer", async () => {
+  const files = { [file.path]: { ...inSync.files[file.path]!, sha256: sha256("x\n"), text: "x\n" } };
+  ship.apply(host, layer, { ...inSync, files }, {});
+  const { inputs } = await until("web1-firewall");
+  expect(inputs.stdin).not.toBe(declaredScript(layer, inSync.stamp!));
+  expect(warned).toEqual([
+    "web1: firewall: /etc/pushgate/firewall.nft has other contents (- on the host, + declared):\n- x\n+ table\n",
+  ]);
+  expect(ship.appliedLayers().get("web1")).toContain("firewall");
 });
 
 describe("what a host prints reaches Pulumi", () => {

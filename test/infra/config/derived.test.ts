@@ -1,5 +1,5 @@
 /** Values derived from the configuration; source sets: hooks grouped by ranges, each set on a port that does not change. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   allHostnames,
   isReported,
@@ -13,63 +13,61 @@ import {
 import type { Hook } from "../../../infra/config/settings.ts";
 import { example, served } from "../../fixtures.ts";
 
-describe("hosts and sites", () => {
-  const [web1] = example.hosts as [(typeof example.hosts)[0]];
-  const [site, docs] = served.hooks as [Hook, Hook];
-  const blog: Hook = {
-    ...docs,
-    name: "blog",
-    site: { ...site.site!, webRoot: "/var/www/blog", hostname: "blog.example.org" },
-  };
-  const { hostname: _, ...unserved } = site.site!;
-  const plain: Hook = { ...site, name: "plain", site: unserved };
-  const gone = { ...web1, name: "web0", hostname: "gone.example.org", state: "absent" as const };
-  const early = { ...web1, name: "web2", hostname: "a.example.org", state: "lost" as const };
-  const settings = { ...example, hosts: [web1, gone, early], hooks: [site, docs, plain, blog] };
+const [web1] = example.hosts as [(typeof example.hosts)[0]];
+const [site, docs] = served.hooks as [Hook, Hook];
+const blog: Hook = {
+  ...docs,
+  name: "blog",
+  site: { ...site.site!, webRoot: "/var/www/blog", hostname: "blog.example.org" },
+};
+const { hostname: _, ...unserved } = site.site!;
+const plain: Hook = { ...site, name: "plain", site: unserved };
+const gone = { ...web1, name: "web0", hostname: "gone.example.org", state: "absent" as const };
+const early = { ...web1, name: "web2", hostname: "a.example.org", state: "lost" as const };
+const settings = { ...example, hosts: [web1, gone, early], hooks: [site, docs, plain, blog] };
 
-  test("a hook without a site has none, and a site without a hostname is not served", () => {
-    expect(sitesOf(settings).map(({ name }) => name)).toEqual(["site", "plain", "blog"]);
-    expect(servedSites(settings)).toEqual([
-      { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site", isPreview: false, folders: [] },
-      { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog", isPreview: false, folders: [] },
-    ]);
-  });
+test("a hook without a site has none, and a site without a hostname is not served", () => {
+  expect(sitesOf(settings).map(({ name }) => name)).toEqual(["site", "plain", "blog"]);
+  expect(servedSites(settings)).toEqual([
+    { hook: "site", hostname: "www.example.org", webRoot: "/var/www/site", isPreview: false, folders: [] },
+    { hook: "blog", hostname: "blog.example.org", webRoot: "/var/www/blog", isPreview: false, folders: [] },
+  ]);
+});
 
-  test("previews are a site more, which has nothing that is of visitors, writers or reports", () => {
-    const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
-    const of = { content: "/srv/c", writers: "w", schedule: "daily", purge: true, folders: { a: "/srv/a" } };
-    const notify = [{ name: "team", url: "https://x.example.org/", format: "ntfy" as const, published: false }];
-    const [first, second] = sitesOf({ hooks: [{ ...site, site: { ...site.site!, ...of, notify, previews } }] });
-    expect([first!.name, first!.previews, first!.site.content]).toEqual(["site", undefined, "/srv/c"]);
-    const { content: _, writers: __, schedule: ___, previews: ____, ...own } = first!.site;
-    expect(second).toEqual({
-      ...first,
-      ...{ name: "site-previews", previews },
-      site: {
-        ...{ ...own, webRoot: "/var/www/site-previews", hostname: "preview.example.org" },
-        ...{ folders: {}, assets: [], notify: [], purge: false },
-      },
-    });
+test("previews are a site more, which has nothing that is of visitors, writers or reports", () => {
+  const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
+  const of = { content: "/srv/c", writers: "w", schedule: "daily", purge: true, folders: { a: "/srv/a" } };
+  const notify = [{ name: "team", url: "https://x.example.org/", format: "ntfy" as const, published: false }];
+  const [first, second] = sitesOf({ hooks: [{ ...site, site: { ...site.site!, ...of, notify, previews } }] });
+  expect([first!.name, first!.previews, first!.site.content]).toEqual(["site", undefined, "/srv/c"]);
+  const { content: _, writers: __, schedule: ___, previews: ____, ...own } = first!.site;
+  expect(second).toEqual({
+    ...first,
+    ...{ name: "site-previews", previews },
+    site: {
+      ...{ ...own, webRoot: "/var/www/site-previews", hostname: "preview.example.org" },
+      ...{ folders: {}, assets: [], notify: [], purge: false },
+    },
   });
+});
 
-  test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left or lost", () => {
-    const names = ["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"];
-    expect(allHostnames(settings)).toEqual(names);
-    expect(allHostnames({ ...settings, hosts: [gone] })).toEqual([]);
-  });
+test("hostnames are sorted, without those of absent hosts, and sites have one while a host is left or lost", () => {
+  const names = ["a.example.org", "hooks.example.org", "blog.example.org", "www.example.org"];
+  expect(allHostnames(settings)).toEqual(names);
+  expect(allHostnames({ ...settings, hosts: [gone] })).toEqual([]);
+});
 
-  test("a host answers to its own hostname first, then to each site's", () => {
-    expect(namesOf(settings, web1)).toEqual(["hooks.example.org", "www.example.org", "blog.example.org"]);
-  });
+test("a host answers to its own hostname first, then to each site's", () => {
+  expect(namesOf(settings, web1)).toEqual(["hooks.example.org", "www.example.org", "blog.example.org"]);
+});
 
-  test("each hook has a URL on each host that is not absent", () => {
-    expect(webhookUrls({ hosts: [web1, gone, early], hooks: [site, docs] })).toEqual([
-      { hook: "site", host: "web1", url: "https://hooks.example.org/webhook/site" },
-      { hook: "site", host: "web2", url: "https://a.example.org/webhook/site" },
-      { hook: "docs", host: "web1", url: "https://hooks.example.org/webhook/docs" },
-      { hook: "docs", host: "web2", url: "https://a.example.org/webhook/docs" },
-    ]);
-  });
+test("each hook has a URL on each host that is not absent", () => {
+  expect(webhookUrls({ hosts: [web1, gone, early], hooks: [site, docs] })).toEqual([
+    { hook: "site", host: "web1", url: "https://hooks.example.org/webhook/site" },
+    { hook: "site", host: "web2", url: "https://a.example.org/webhook/site" },
+    { hook: "docs", host: "web1", url: "https://hooks.example.org/webhook/docs" },
+    { hook: "docs", host: "web2", url: "https://a.example.org/webhook/docs" },
+  ]);
 });
 
 const notifying = (...urls: string[]) => ({

@@ -1,5 +1,5 @@
 /** A configuration without faults, and tables of faults by their beginnings; test/golden/messages.txt has each text whole. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { found } from "../../../infra/config/faults.ts";
 import { networks } from "../../../infra/networks.ts";
 import { release, secrets } from "../../fixtures.ts";
@@ -308,38 +308,36 @@ test("each hook has its secrets, newest first, and its other credentials beside 
   expect(JSON.stringify(settings)).not.toMatch(/PRIVATE KEY|ssss|whsec_|pppp/);
 });
 
-describe("a secret in plain text is a fault", () => {
-  const plain = { isSecret: (key: string) => key === "cloudflare:apiToken" };
-  test("all secrets, and no secrets at all", () => {
-    expect(faultsOf({}, plain)).toEqual([expect.stringMatching(/^secrets is plain text\. For each hook, run: /)]);
-    expect(faultsOf({ secrets: {} }, plain)).toEqual([expect.stringMatching(/^secrets\.site is missing/)]);
-  });
-  test.each(["t", "a b"])("Cloudflare's token %j, with one fault", (token) => {
-    expect(faultsOf({ "cloudflare:apiToken": token }, { isSecret: (key) => key !== "cloudflare:apiToken" })).toEqual([
-      expect.stringMatching(/^cloudflare:apiToken is plain text\. Make a new token, and run: /),
-    ]);
-  });
+const plain = { isSecret: (key: string) => key === "cloudflare:apiToken" };
+test("all secrets in plain text are a fault, and no secrets at all none of that kind", () => {
+  expect(faultsOf({}, plain)).toEqual([expect.stringMatching(/^secrets is plain text\. For each hook, run: /)]);
+  expect(faultsOf({ secrets: {} }, plain)).toEqual([expect.stringMatching(/^secrets\.site is missing/)]);
+});
+test.each(["t", "a b"])("Cloudflare's token %j in plain text is one fault", (token) => {
+  expect(faultsOf({ "cloudflare:apiToken": token }, { isSecret: (key) => key !== "cloudflare:apiToken" })).toEqual([
+    expect.stringMatching(/^cloudflare:apiToken is plain text\. Make a new token, and run: /),
+  ]);
+});
 
-  /** One beside an encrypted one, which only the stack file shows. */
-  test.each<[stackFile: string, ...plain: string[]]>([
-    [""],
-    ["encryptionsalt: v1:abc"],
-    ["config: { pushgate:secrets: null }"],
-    ["config: { pushgate:secrets: { site: null } }"],
-    // These two have a fault of their shape.
-    ["config: { pushgate:secrets: { site: [plain] } }"],
-    ["config: { pushgate:secrets: { site: { current: { more: plain } } } }"],
-    ["config: { pushgate:secrets: { secure: v1:abc } }"],
-    ["config: { pushgate:secretsOther: { a: b }, other:pushgate:secrets: { a: b }, pushgate:zone: a }"],
-    ["config: { pushgate:secrets: { site: { current: { secure: v1:abc }, previous: plain } } }", "site.previous"],
-    ["config: { pushgate:secrets: { site: { current: 7 } } }", "site.current"],
-    ["config: { pushgate:secrets: { site: { current: a, previous: b } } }", "site.current", "site.previous"],
-    ["config: { pushgate:secrets.site: { current: plain } }", "site.current"],
-    ["config: { pushgate:secrets: { secure: { current: plain } } }", "secure.current"],
-    ["config: { pushgate:secrets: { site: { secure: v1:abc, current: a } } }", "site.secure", "site.current"],
-  ])("in the stack file %s", (stackFile, ...paths) => {
-    const run = "Make a new secret, and run: npx pulumi config set --secret --path pushgate:secrets.";
-    const says = (path: string) => `secrets.${path} is plain text beside encrypted secrets. ${run}${path}`;
-    expect(faultsOf({}, { stackFile })).toEqual(paths.map(says));
-  });
+/** One beside an encrypted one, which only the stack file shows. */
+test.each<[stackFile: string, ...plain: string[]]>([
+  [""],
+  ["encryptionsalt: v1:abc"],
+  ["config: { pushgate:secrets: null }"],
+  ["config: { pushgate:secrets: { site: null } }"],
+  // These two have a fault of their shape.
+  ["config: { pushgate:secrets: { site: [plain] } }"],
+  ["config: { pushgate:secrets: { site: { current: { more: plain } } } }"],
+  ["config: { pushgate:secrets: { secure: v1:abc } }"],
+  ["config: { pushgate:secretsOther: { a: b }, other:pushgate:secrets: { a: b }, pushgate:zone: a }"],
+  ["config: { pushgate:secrets: { site: { current: { secure: v1:abc }, previous: plain } } }", "site.previous"],
+  ["config: { pushgate:secrets: { site: { current: 7 } } }", "site.current"],
+  ["config: { pushgate:secrets: { site: { current: a, previous: b } } }", "site.current", "site.previous"],
+  ["config: { pushgate:secrets.site: { current: plain } }", "site.current"],
+  ["config: { pushgate:secrets: { secure: { current: plain } } }", "secure.current"],
+  ["config: { pushgate:secrets: { site: { secure: v1:abc, current: a } } }", "site.secure", "site.current"],
+])("secrets in plain text are found in the stack file %s", (stackFile, ...paths) => {
+  const run = "Make a new secret, and run: npx pulumi config set --secret --path pushgate:secrets.";
+  const says = (path: string) => `secrets.${path} is plain text beside encrypted secrets. ${run}${path}`;
+  expect(faultsOf({}, { stackFile })).toEqual(paths.map(says));
 });

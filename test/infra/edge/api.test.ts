@@ -1,5 +1,5 @@
 /** The program's own client of Cloudflare's API. The web answers as a test lists; pauses are recorded, not waited for. */
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, expect, test, vi } from "vitest";
 import { ApiError, cloudflareApi, explained } from "../../../infra/edge/api.ts";
 import { type Answer, type Bounds, type Outgoing, ofApi } from "../../../service/exchange.ts";
 
@@ -48,36 +48,34 @@ test("a request carries the token and goes below the base, with or without a sla
   expect(requests).toMatchObject(Array(2).fill({ headers: { authorization }, body: undefined, ...ofApi }));
 });
 
-describe("a busy API", () => {
-  test("the client repeats a request three times, and returns the fourth answer", async () => {
-    answers.push(failed(429, []), text(500, ""), text(502, "<html>Bad Gateway</html>"), ok("done"));
-    expect(await api().get("ips")).toBe("done");
-    expect(paths()).toEqual(Array(4).fill("GET /ips"));
-    expect(pauses).toEqual([2000, 2000, 2000]);
-  });
+test("the client repeats a request to a busy API three times, and returns the fourth answer", async () => {
+  answers.push(failed(429, []), text(500, ""), text(502, "<html>Bad Gateway</html>"), ok("done"));
+  expect(await api().get("ips")).toBe("done");
+  expect(paths()).toEqual(Array(4).fill("GET /ips"));
+  expect(pauses).toEqual([2000, 2000, 2000]);
+});
 
-  test("the client gives up after the fourth, with the status and Cloudflare's words", async () => {
-    answers.push(...Array(4).fill(failed(429, [{ code: 10013, message: "Please wait" }])), ok("never"));
-    const { status, message } = await refusal(api().get("ips"));
-    expect([status, message]).toEqual([429, "429 Please wait (10013)"]);
-    expect(requests).toHaveLength(4);
-  });
+test("the client gives up after the fourth, with the status and Cloudflare's words", async () => {
+  answers.push(...Array(4).fill(failed(429, [{ code: 10013, message: "Please wait" }])), ok("never"));
+  const { status, message } = await refusal(api().get("ips"));
+  expect([status, message]).toEqual([429, "429 Please wait (10013)"]);
+  expect(requests).toHaveLength(4);
+});
 
-  test.each([
-    ["59", 59_000],
-    ["60", 2000],
-  ])("Retry-After: %s makes the client wait %i ms", async (after, pause) => {
-    answers.push(failed(429, [], { "retry-after": after }), ok(1));
-    expect(await api().get("ips")).toBe(1);
-    expect(pauses).toEqual([pause]);
-  });
+test.each([
+  ["59", 59_000],
+  ["60", 2000],
+])("Retry-After: %s makes the client wait %i ms", async (after, pause) => {
+  answers.push(failed(429, [], { "retry-after": after }), ok(1));
+  expect(await api().get("ips")).toBe(1);
+  expect(pauses).toEqual([pause]);
+});
 
-  test("a write is repeated with its body, a dry run as one", async () => {
-    answers.push(failed(503, []), ok([]));
-    await api().dryRun("PUT", "zones/z/x", { config: [1] });
-    const sent = requests.map(({ body }, i) => [paths()[i], body]);
-    expect(sent).toEqual(Array(2).fill(["PUT /zones/z/x?dry_run=true", '{"config":[1]}']));
-  });
+test("a write is repeated with its body, a dry run as one", async () => {
+  answers.push(failed(503, []), ok([]));
+  await api().dryRun("PUT", "zones/z/x", { config: [1] });
+  const sent = requests.map(({ body }, i) => [paths()[i], body]);
+  expect(sent).toEqual(Array(2).fill(["PUT /zones/z/x?dry_run=true", '{"config":[1]}']));
 });
 
 test.each<[string, Answer | Error, status: number, message: RegExp]>([
@@ -126,27 +124,25 @@ test("an envelope with success is no failure, whatever its errors, nor is an ans
   await api().put("zones/z", {});
 });
 
-describe("a list", () => {
-  const page = (result: unknown[], total_pages?: number) => ok(result, { page: 1, total_pages });
-  test("has every page, in order, and keeps the filters of its path", async () => {
-    answers.push(page([1, 2], 3), page([3], 3), page([4], 3), page(["never"]));
-    expect(await api().list("certificates?zone_id=z")).toEqual([1, 2, 3, 4]);
-    expect(paths()).toEqual([1, 2, 3].map((n) => `GET /certificates?zone_id=z&page=${n}&per_page=50`));
-  });
-  test.each<[string, Answer]>([
-    ["that has no pages", ok([])],
-    ["whose answer does not number its pages", ok([], { cursors: { after: "" } })],
-    ["without a result", ok(null)],
-    ["with no page at all", page([], 0)],
-  ])("%s is one request", async (_, answer) => {
-    answers.push(answer, ok(["never"]));
-    expect(await api().list("zones")).toEqual([]);
-    expect(paths()).toEqual(["GET /zones?page=1&per_page=50"]);
-  });
-  test("fails as a whole if one page fails", async () => {
-    answers.push(page([1], 2), failed(403, [{ code: 10000, message: "Authentication error" }]));
-    expect((await refusal(api().list("zones"))).status).toBe(403);
-  });
+const page = (result: unknown[], total_pages?: number) => ok(result, { page: 1, total_pages });
+test("a list has every page, in order, and keeps the filters of its path", async () => {
+  answers.push(page([1, 2], 3), page([3], 3), page([4], 3), page(["never"]));
+  expect(await api().list("certificates?zone_id=z")).toEqual([1, 2, 3, 4]);
+  expect(paths()).toEqual([1, 2, 3].map((n) => `GET /certificates?zone_id=z&page=${n}&per_page=50`));
+});
+test.each<[string, Answer]>([
+  ["that has no pages", ok([])],
+  ["whose answer does not number its pages", ok([], { cursors: { after: "" } })],
+  ["without a result", ok(null)],
+  ["with no page at all", page([], 0)],
+])("a list %s is one request", async (_, answer) => {
+  answers.push(answer, ok(["never"]));
+  expect(await api().list("zones")).toEqual([]);
+  expect(paths()).toEqual(["GET /zones?page=1&per_page=50"]);
+});
+test("a list fails as a whole if one page fails", async () => {
+  answers.push(page([1], 2), failed(403, [{ code: 10000, message: "Authentication error" }]));
+  expect((await refusal(api().list("zones"))).status).toBe(403);
 });
 
 test("a query of the GraphQL API sends the variables, and returns the data", async () => {

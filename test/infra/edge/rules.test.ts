@@ -44,24 +44,20 @@ const outcome = (zone: ZoneState, change: Partial<EdgeRequest>): string => {
   return decidedBy?.ref ?? action;
 };
 
-describe("the rendered rules", () => {
-  const approved: [file: string, settings: Settings][] = [
-    ["example", example],
-    ["everything", everything],
-    ["serving", { ...served, hosts: [exampleHost, { ...second, originPort: 8443, address: "203.0.113.11" }] }],
-  ];
-  test.each(approved)("match the golden files of %s", async (name, settings) => {
-    for (const [phase, rules] of Object.entries({ ...rulesOf(settings), records: records(settings) }))
-      await expect(`${JSON.stringify(rules, null, 2)}\n`).toMatchFileSnapshot(
-        `../../golden/edge/${name}/${phase}.json`,
-      );
-  });
-  test("have no golden file left over", () => {
-    const files = readdirSync(new URL("../../golden/edge", import.meta.url), { recursive: true, withFileTypes: true });
-    const kinds = [...phaseNames, "records"].map((name) => `${name}.json`);
-    const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
-    expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
-  });
+const approved: [file: string, settings: Settings][] = [
+  ["example", example],
+  ["everything", everything],
+  ["serving", { ...served, hosts: [exampleHost, { ...second, originPort: 8443, address: "203.0.113.11" }] }],
+];
+test.each(approved)("the rendered rules match the golden files of %s", async (name, settings) => {
+  for (const [phase, rules] of Object.entries({ ...rulesOf(settings), records: records(settings) }))
+    await expect(`${JSON.stringify(rules, null, 2)}\n`).toMatchFileSnapshot(`../../golden/edge/${name}/${phase}.json`);
+});
+test("the rendered rules have no golden file left over", () => {
+  const files = readdirSync(new URL("../../golden/edge", import.meta.url), { recursive: true, withFileTypes: true });
+  const kinds = [...phaseNames, "records"].map((name) => `${name}.json`);
+  const names = files.filter((one) => one.isFile()).map((one) => `${basename(one.parentPath)}/${one.name}`);
+  expect(names.sort()).toEqual(approved.flatMap(([name]) => kinds.map((kind) => `${name}/${kind}`)).sort());
 });
 
 describe("a request that the delivery rule rejects, and that passes without the condition:", () => {
@@ -118,34 +114,32 @@ describe("the delivery rule", () => {
   });
 });
 
-describe("Cloudflare to origin", () => {
-  test("hosts with one port share a rule, in the order of the ports, and a site is with the lowest", () => {
-    const hosts = [9443, 10443, 8443, 8443].map((originPort, i) => ({
-      ...{ ...exampleHost, name: `web${i}`, hostname: `hooks${i}.example.org`, originPort },
-    }));
-    const rules = originRules({ ...served, hosts });
-    expect(rules.map(({ ref, expression }) => [ref, expression])).toEqual([
-      ["pushgate_origin_8443", '(http.host in {"hooks2.example.org" "hooks3.example.org" "www.example.org"})'],
-      ["pushgate_origin_9443", '(http.host in {"hooks0.example.org"})'],
-      ["pushgate_origin_10443", '(http.host in {"hooks1.example.org"})'],
-    ]);
-  });
-  test("a zone-wide rule of the zone's own does not affect hooks, because of the place of pushgate's rules", () => {
-    const flexible: Rule = { ref: "a", action: "set_config", expression: "true", enabled: true, description: "" };
-    const foreign = {
-      config: [{ ...flexible, actionParameters: { ssl: "flexible" } }],
-      origin: [{ ...flexible, action: "route", actionParameters: { origin: { port: 8080 } } }],
-      custom: [{ ...flexible, action: "managed_challenge" }],
-    };
-    const rules = rulesOf(example);
-    const all = Object.fromEntries(phaseNames.map((name) => [name, merged(name, rules[name], foreign[name])]));
-    const zone = declared(example, all);
-    expect(decide(zone, delivery)).toMatchObject({ action: "forward", origin: { port: 8443, ssl: "strict" } });
-    // In the reverse order the operator's rule wins.
-    const turned = (name: "config" | "origin" | "custom") =>
-      decide(declared(example, { ...all, [name]: all[name]!.toReversed() }), delivery);
-    expect(turned("config").origin.ssl).toBe("flexible");
-    expect(turned("origin").origin.port).toBe(8080);
-    expect(turned("custom").action).not.toBe("forward");
-  });
+test("hosts with one port share a rule, in the order of the ports, and a site is with the lowest", () => {
+  const hosts = [9443, 10443, 8443, 8443].map((originPort, i) => ({
+    ...{ ...exampleHost, name: `web${i}`, hostname: `hooks${i}.example.org`, originPort },
+  }));
+  const rules = originRules({ ...served, hosts });
+  expect(rules.map(({ ref, expression }) => [ref, expression])).toEqual([
+    ["pushgate_origin_8443", '(http.host in {"hooks2.example.org" "hooks3.example.org" "www.example.org"})'],
+    ["pushgate_origin_9443", '(http.host in {"hooks0.example.org"})'],
+    ["pushgate_origin_10443", '(http.host in {"hooks1.example.org"})'],
+  ]);
+});
+test("a zone-wide rule of the zone's own does not affect hooks, because of the place of pushgate's rules", () => {
+  const flexible: Rule = { ref: "a", action: "set_config", expression: "true", enabled: true, description: "" };
+  const foreign = {
+    config: [{ ...flexible, actionParameters: { ssl: "flexible" } }],
+    origin: [{ ...flexible, action: "route", actionParameters: { origin: { port: 8080 } } }],
+    custom: [{ ...flexible, action: "managed_challenge" }],
+  };
+  const rules = rulesOf(example);
+  const all = Object.fromEntries(phaseNames.map((name) => [name, merged(name, rules[name], foreign[name])]));
+  const zone = declared(example, all);
+  expect(decide(zone, delivery)).toMatchObject({ action: "forward", origin: { port: 8443, ssl: "strict" } });
+  // In the reverse order the operator's rule wins.
+  const turned = (name: "config" | "origin" | "custom") =>
+    decide(declared(example, { ...all, [name]: all[name]!.toReversed() }), delivery);
+  expect(turned("config").origin.ssl).toBe("flexible");
+  expect(turned("origin").origin.port).toBe(8080);
+  expect(turned("custom").action).not.toBe("forward");
 });

@@ -1,6 +1,6 @@
 /** The lines that name what differs at Cloudflare: rule, property, before and after. */
 import * as pulumi from "@pulumi/pulumi";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { phaseDrift, reportDrift } from "../../../../infra/edge/zone/drift.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
@@ -59,28 +59,26 @@ test.each<[difference: number, length: number, shows: string]>([
   expect(drift?.text).toBe(says);
 });
 
-describe("a run", () => {
-  afterEach(() => vi.restoreAllMocks());
-  const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
-  const lines = (settings: Settings, live: Partial<Record<PhaseName, Rule[]>>, botFightMode = false) => {
-    const info = vi.spyOn(pulumi.log, "info").mockResolvedValue(undefined);
-    const phase = (name: PhaseName) => ({ name: "default", description: "", rules: live[name] ?? [] });
-    const phases = { custom: phase("custom"), origin: phase("origin"), config: phase("config") };
-    reportDrift(settings, { id: "z", name: "example.org", plan: "free", botFightMode, phases } satisfies LiveZone);
-    return info.mock.calls.map(([text]) => text);
-  };
-  const declared = rulesOf(free);
-  test("prints nothing for a zone that is as declared, or has no rule of pushgate's yet, nor for a removal", () => {
-    expect(lines({ ...free, hosts: [{ ...exampleHost, state: "absent" }] }, declared, true)).toEqual([]);
-    expect(lines(free, declared)).toEqual([]);
-    expect(lines(free, { custom: merged("custom", [], [own]) }, true)).toEqual([]);
-  });
-  test("prints a line for each phase, also for one whose only rule is gone, and for Bot Fight Mode", () => {
-    expect(lines(free, { custom: [{ ...declared.custom[0]!, enabled: false }, declared.custom[1]!] }, true)).toEqual([
-      "custom rules: pushgate_delivery: enabled is false, declared true",
-      "origin rules: pushgate_origin_8443: is missing",
-      "configuration rules: pushgate_strict_tls: is missing",
-      "Bot Fight Mode: is on, declared off",
-    ]);
-  });
+afterEach(() => vi.restoreAllMocks());
+const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
+const lines = (settings: Settings, live: Partial<Record<PhaseName, Rule[]>>, botFightMode = false) => {
+  const info = vi.spyOn(pulumi.log, "info").mockResolvedValue(undefined);
+  const phase = (name: PhaseName) => ({ name: "default", description: "", rules: live[name] ?? [] });
+  const phases = { custom: phase("custom"), origin: phase("origin"), config: phase("config") };
+  reportDrift(settings, { id: "z", name: "example.org", plan: "free", botFightMode, phases } satisfies LiveZone);
+  return info.mock.calls.map(([text]) => text);
+};
+const declared = rulesOf(free);
+test("a run prints nothing for a zone that is as declared, or has no rule of pushgate's yet, nor for a removal", () => {
+  expect(lines({ ...free, hosts: [{ ...exampleHost, state: "absent" }] }, declared, true)).toEqual([]);
+  expect(lines(free, declared)).toEqual([]);
+  expect(lines(free, { custom: merged("custom", [], [own]) }, true)).toEqual([]);
+});
+test("a run prints a line for each phase, also for one whose only rule is gone, and for Bot Fight Mode", () => {
+  expect(lines(free, { custom: [{ ...declared.custom[0]!, enabled: false }, declared.custom[1]!] }, true)).toEqual([
+    "custom rules: pushgate_delivery: enabled is false, declared true",
+    "origin rules: pushgate_origin_8443: is missing",
+    "configuration rules: pushgate_strict_tls: is missing",
+    "Bot Fight Mode: is on, declared off",
+  ]);
 });

@@ -1,6 +1,6 @@
 /** The dry run of a preview with the fake API, without an engine: it checks token and rules, and writes nothing. */
 import * as pulumi from "@pulumi/pulumi";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { tryOut } from "../../../../infra/edge/zone/dry-run.ts";
@@ -158,27 +158,25 @@ test("the dry run costs three reads if the zone is as declared, and sends a rule
   expect(api.zone.rulesets[0]!.rules).toHaveLength(1);
 });
 
-describe("of a run", () => {
-  const isPreview = vi.spyOn(pulumi.runtime, "isDryRun");
-  afterAll(() => void vi.restoreAllMocks());
+const isPreview = vi.spyOn(pulumi.runtime, "isDryRun");
+afterAll(() => void vi.restoreAllMocks());
 
-  const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue();
+const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue();
 
-  test.each([
-    ["up fails with all faults", false, 6],
-    ["a preview fails with what it cannot read, and warns of what `up` could not write", true, 3],
-  ])("%s", async (_, isPreviewed, faults) => {
-    isPreview.mockReturnValue(isPreviewed);
-    warn.mockClear();
-    tokens[apiToken] = [];
-    const failure = await tryOut(plain(), settings, zone).catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(CloudflareError);
-    const lines = new RegExp(`^Cloudflare: ${faults} faults, nothing was changed:(\\n {2}the .*){${faults}}$`);
-    expect((failure as Error).message).toMatch(lines);
-    expect(warn.mock.calls.map(([text]) => text)).toEqual(
-      Array(6 - faults).fill(
-        expect.stringMatching(/rules that `up` would write to .*: 403 .* has the permission .* Edit/),
-      ),
-    );
-  });
+test.each([
+  ["up fails with all faults", false, 6],
+  ["a preview fails with what it cannot read, and warns of what `up` could not write", true, 3],
+])("%s", async (_, isPreviewed, faults) => {
+  isPreview.mockReturnValue(isPreviewed);
+  warn.mockClear();
+  tokens[apiToken] = [];
+  const failure = await tryOut(plain(), settings, zone).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(CloudflareError);
+  const lines = new RegExp(`^Cloudflare: ${faults} faults, nothing was changed:(\\n {2}the .*){${faults}}$`);
+  expect((failure as Error).message).toMatch(lines);
+  expect(warn.mock.calls.map(([text]) => text)).toEqual(
+    Array(6 - faults).fill(
+      expect.stringMatching(/rules that `up` would write to .*: 403 .* has the permission .* Edit/),
+    ),
+  );
 });

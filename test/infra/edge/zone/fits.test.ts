@@ -1,5 +1,5 @@
 /** Faults that preview finds in the live zone before it sends anything; dry-run.test.ts tests the quotas. */
-import { describe, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { Plan, Settings } from "../../../../infra/config/settings.ts";
 import { edgeFaults, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
@@ -25,26 +25,24 @@ test("the delivery rule with every published range fills less than half of Cloud
       expect(expression.length).toBeLessThan(4_096 / 2);
 });
 
-describe("plan and bots", () => {
-  const free: Settings = on("free");
-  test("preview rejects a plan that is not the zone's", () => {
-    for (const plan of ["free", "business", "enterprise"])
-      expect(edgeFaults(on("pro"), liveZone(plan))).toEqual([
-        `pushgate:edge.plan is pro, but the zone example.org is on ${plan}, and the plan decides what a rule can skip. ` +
-          `Write plan: ${plan}, or check that zone and token are the right ones.`,
-      ]);
-    expect(edgeFaults(on("free"), liveZone("pro"))[0]).toContain("Write plan: pro,");
-    expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
-    expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
-  });
-  test("preview reports all faults at once, and none of them stops a removal", () => {
-    const lost = { ...skip, actionParameters: { phase: "current" } };
-    const live = { ...liveZone("free", { custom: [lost] }), botFightMode: true };
-    expect(edgeFaults(on("pro"), live)).toHaveLength(3);
-    expect(edgeFaults(free, live)).toHaveLength(2);
-    const absent = on("pro", { hosts: [{ ...exampleHost, state: "absent" }] });
-    expect(edgeFaults(absent, { ...liveZone("free"), botFightMode: true })).toEqual([]);
-  });
+const free: Settings = on("free");
+test("preview rejects a plan that is not the zone's", () => {
+  for (const plan of ["free", "business", "enterprise"])
+    expect(edgeFaults(on("pro"), liveZone(plan))).toEqual([
+      `pushgate:edge.plan is pro, but the zone example.org is on ${plan}, and the plan decides what a rule can skip. ` +
+        `Write plan: ${plan}, or check that zone and token are the right ones.`,
+    ]);
+  expect(edgeFaults(on("free"), liveZone("pro"))[0]).toContain("Write plan: pro,");
+  expect(edgeFaults(on("enterprise-bots"), liveZone("enterprise"))).toEqual([]);
+  expect(edgeFaults(on("pro"), liveZone("partners_pro"))[0]).toContain("the plan whose features it shares");
+});
+test("preview reports all faults at once, and none of them stops a removal", () => {
+  const lost = { ...skip, actionParameters: { phase: "current" } };
+  const live = { ...liveZone("free", { custom: [lost] }), botFightMode: true };
+  expect(edgeFaults(on("pro"), live)).toHaveLength(3);
+  expect(edgeFaults(free, live)).toHaveLength(2);
+  const absent = on("pro", { hosts: [{ ...exampleHost, state: "absent" }] });
+  expect(edgeFaults(absent, { ...liveZone("free"), botFightMode: true })).toEqual([]);
 });
 
 test.each<[Rule["actionParameters"], lost?: string]>([

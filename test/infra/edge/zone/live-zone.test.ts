@@ -3,7 +3,7 @@
  * that rules of the zone's own stay, and test/engine/lock.test.ts what protects them.
  */
 import * as pulumi from "@pulumi/pulumi";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import type { Plan, Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi, zoneNamed } from "../../../../infra/edge/api.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
@@ -124,33 +124,31 @@ test("a ruleset that the stack may not hold yet is named, if it has no rule of p
   expect(warn.mock.calls).toEqual([[expect.stringMatching(says)]]);
 });
 
-describe("bots", () => {
-  test.each([true, false])(
-    "on free, by the operator's choice, Bot Fight Mode goes off, and a managed robots.txt (%s) stays as it is",
-    async (isRobotsTxtManaged) => {
-      zone("free", [], { fight_mode: true, is_robots_txt_managed: isRobotsTxtManaged });
-      const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
-      expect(found.map(({ inputs }) => inputs)).toEqual([
-        { zoneId: api.zone.id, fightMode: false, enableJs: true, isRobotsTxtManaged },
-      ]);
-    },
-  );
-  test("on free, without the choice, nothing is declared, or without Bot Fight Mode all but bots", async () => {
-    const undecided: Settings = { ...example, edge: { ...example.edge, plan: "free" } };
-    zone("free", [], { fight_mode: true });
-    await expect(declare(undecided)).rejects.toThrow("pushgate:edge.botFightMode off");
-    expect(declared).toEqual([]);
-    zone("free", [], { fight_mode: null });
-    const types = (await declare(undecided)).map(({ type }) => type);
-    expect(types).toContain("Ruleset");
-    expect(types).not.toContain("BotManagement");
-  });
-  test("a removal warns that Bot Fight Mode stays off", async () => {
-    const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
-    zone("free", [], { fight_mode: false });
-    expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
-    expect(warn).toHaveBeenCalledWith(expect.stringContaining("Bot Fight Mode stays off"));
-  });
+test.each([true, false])(
+  "on free, by the operator's choice, Bot Fight Mode goes off, and a managed robots.txt (%s) stays as it is",
+  async (isRobotsTxtManaged) => {
+    zone("free", [], { fight_mode: true, is_robots_txt_managed: isRobotsTxtManaged });
+    const found = (await declare(free)).filter(({ type }) => type === "BotManagement");
+    expect(found.map(({ inputs }) => inputs)).toEqual([
+      { zoneId: api.zone.id, fightMode: false, enableJs: true, isRobotsTxtManaged },
+    ]);
+  },
+);
+test("on free, without the choice, nothing is declared, or without Bot Fight Mode all but bots", async () => {
+  const undecided: Settings = { ...example, edge: { ...example.edge, plan: "free" } };
+  zone("free", [], { fight_mode: true });
+  await expect(declare(undecided)).rejects.toThrow("pushgate:edge.botFightMode off");
+  expect(declared).toEqual([]);
+  zone("free", [], { fight_mode: null });
+  const types = (await declare(undecided)).map(({ type }) => type);
+  expect(types).toContain("Ruleset");
+  expect(types).not.toContain("BotManagement");
+});
+test("a removal warns that Bot Fight Mode stays off", async () => {
+  const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
+  zone("free", [], { fight_mode: false });
+  expect(await declare({ ...free, hosts: absent.hosts })).toEqual([]);
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining("Bot Fight Mode stays off"));
 });
 
 const within =
