@@ -46,7 +46,6 @@ type Push = readonly [GitHostName, payload: unknown, headers: Headers, Decision]
 /** `headers`: in addition to those of the git host's push. */
 export const pushes: readonly Push[] = [
   ["gitlab", lab(changed("refs/tags/main")), { "x-gitlab-event": "Tag Push Hook" }, tag],
-  ["gitlab", lab(changed("refs/heads/next")), {}, { ignored: "refs/heads/next is not the branch main" }],
   ["gitlab", lab({ ...changed("refs/heads/main", zeros), checkout_sha: null }), {}, deletion],
   ["gitlab", lab({ after: null }), {}, toMain(labBefore, null)],
   ["gitlab", lab({ ref: null }), {}, noRef],
@@ -57,7 +56,6 @@ export const pushes: readonly Push[] = [
   ["bitbucket", cloud(null, branch("main", one)), {}, toMain(null, one)],
   ["bitbucket", cloud(branch("main", one), null), {}, deletion],
   ["bitbucket", cloud(null, branch("main", one, "tag")), {}, tag],
-  ["bitbucket", cloud(null, branch("main", "--upload-pack=x")), {}, toMain(null, null)],
   ["bitbucket", bitbucketPayload(...several), {}, toMain(two, one)],
   ["bitbucket", bitbucketPayload(...others), {}, { ignored: "refs/heads/next and 1 more is not the branch main" }],
   ["bitbucket", bitbucketPayload(), {}, noRef],
@@ -67,7 +65,6 @@ export const pushes: readonly Push[] = [
   ["bitbucket-data-center", { test: true }, { "x-event-key": "diagnostics:ping" }, { ignored: "ping" }],
   ["bitbucket-data-center", server("refs/heads/main", one, zeros, "DELETE"), {}, deletion],
   ["bitbucket-data-center", server("refs/heads/main", two, one, "DELETE"), {}, deletion],
-  ["bitbucket-data-center", server("refs/heads/main", [two], [one], "UPDATE"), {}, toMain(null, null)],
   ["bitbucket-data-center", server("refs/tags/main", zeros, one, "ADD"), {}, tag],
   ["bitbucket-data-center", { changes: null }, {}, noRef],
   ["bitbucket-data-center", {}, { "x-event-key": "pr:opened" }, { ignored: "event pr:opened is not a push" }],

@@ -54,9 +54,6 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
       id: idOf(leaf.fingerprint256, held().length, Date.now()),
       certificate: String(certificate),
       private_key: String(private_key),
-      issuer: leaf.issuer,
-      signature: "ECDSAWithSHA256",
-      serial_number: BigInt(`0x${leaf.serialNumber}`).toString(),
       expires_on: new Date(leaf.validTo).toISOString().replace(".000Z", "Z"),
       uploaded_on: now(),
       status: "active",
@@ -116,9 +113,8 @@ export function certificateRoutes(zone: ZoneState, authority: Authority): Route[
   }
 
   function packs({ query }: Call): Reply {
-    const all = query.get("status") === "all";
-    const shown = zone.certificate_packs.filter(({ status }) => all || status === "active");
-    return paged(shown, query, 20);
+    const active = zone.certificate_packs.filter(({ status }) => status === "active");
+    return paged(active, query, 20);
   }
 
   function association({ params: { hostname = "" } }: Call): Reply {

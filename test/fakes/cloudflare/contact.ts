@@ -50,10 +50,7 @@ export function forwarded({ rawHeaders }: http.IncomingMessage, source: string, 
   return [
     ...pairs(rawHeaders).filter(([name]) => !notForwarded.test(name)),
     ["CF-Connecting-IP", source],
-    ["CF-IPCountry", "XX"],
     ["CF-Ray", ray],
-    ["CF-Visitor", '{"scheme":"https"}'],
-    ["CDN-Loop", "cloudflare; loops=1"],
     ["X-Forwarded-For", [...earlier, source].join(", ")],
     ["X-Forwarded-Proto", "https"],
   ];

@@ -31,18 +31,10 @@ export const coded = (status: number, code: number): Answer => ({
   body: `error code: ${code}`,
 });
 
-const originFaults = {
-  520: "Web server is returning an unknown error",
-  521: "Web server is down",
-  522: "Connection timed out",
-  523: "Origin is unreachable",
-  525: "SSL handshake failed",
-  526: "Invalid SSL certificate",
-} as const;
-export type OriginFault = keyof typeof originFaults;
+export type OriginFault = 520 | 521 | 522 | 523 | 525 | 526;
 
 export const originFault = (status: OriginFault): Answer => ({
   status,
   headers: html,
-  body: page(`${status}: ${originFaults[status]}`, `${originFaults[status]} Error code ${status}`),
+  body: page(`${status}`, `Error code ${status}`),
 });

@@ -9,20 +9,14 @@ import { type Answer, blocked, challenge, coded } from "./pages.ts";
 import { type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
 import { type AccessRule, type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
 
-/** Names as Security Events gives its "source". */
-export type Source =
-  | ("dns" | "ip" | "firewallCustom" | "rateLimit" | "firewallManaged" | "sbfm" | "botFight")
-  | ("zoneLockdown" | "uaBlock" | "bic" | "securityLevel");
-
-export type SecurityEvent = { readonly source: Source; readonly ref: string; readonly action: string };
+/** `source`: a product, as Security Events names it. */
+export type SecurityEvent = { readonly source: string; readonly ref: string; readonly action: string };
 
 /** Where and how Cloudflare connects to the origin for this request. */
 type Origin = {
   readonly records: readonly DnsRecord[];
   readonly port: number;
   readonly ssl: "flexible" | "full" | "strict";
-  /** TLS to the origin: with "full" and "strict" only where the visitor came by TLS too. */
-  readonly secure: boolean;
 };
 
 export type Verdict = {
@@ -47,7 +41,7 @@ function compiledOnce(source: string): Expression {
 }
 
 type Refusal = { readonly event: SecurityEvent; readonly answer: Answer };
-const refuse = (source: Source, ref: string, action: string, answer = answerOf(action)): Refusal => ({
+const refuse = (source: string, ref: string, action: string, answer = answerOf(action)): Refusal => ({
   ...{ event: { source, ref, action }, answer },
 });
 const answerOf = (action: string): Answer => (action === "block" ? blocked : challenge);
@@ -66,9 +60,9 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const ssl = settings.ssl as Origin["ssl"];
   const host = request.host.toLowerCase();
   const records = zone.dns_records.filter(({ name, proxied }) => proxied && name === host);
-  const secure = (request.ssl ?? true) && (ssl === "full" || ssl === "strict");
-  const origin: Origin = { records, ssl, secure, port: ports.at(-1) ?? (secure ? 443 : 80) };
-
+  // TLS to the origin: with "full" and "strict" only where the visitor came by TLS too.
+  const secure = (request.ssl ?? true) && ["full", "strict"].includes(ssl);
+  const origin: Origin = { records, ssl, port: ports.at(-1) ?? (secure ? 443 : 80) };
   const caches = matching("http_request_cache_settings").some((rule) => rule.action_parameters?.cache === true);
 
   /** Phases and products. */

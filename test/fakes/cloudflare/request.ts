@@ -30,11 +30,6 @@ export const headerValues = ({ headers }: EdgeRequest, name: string): readonly s
 export const isAutomated = (request: EdgeRequest): boolean =>
   request.automated ?? !/^Mozilla\//.test(headerValues(request, "user-agent")[0] ?? "");
 
-const split = (target: string): [path: string, query: string] => {
-  const at = target.indexOf("?");
-  return at < 0 ? [target, ""] : [target.slice(0, at), target.slice(at + 1)];
-};
-
 /** Backslashes and runs of slashes become one slash, unreserved characters are decoded, dot segments removed. */
 export function normalisedPath(path: string): string {
   const decoded = path
@@ -70,8 +65,8 @@ export const fields: Readonly<Record<string, Field>> = {
   "http.host": { type: "Bytes", read: (r) => r.host.toLowerCase() },
   "http.user_agent": { type: "Bytes", read: (r) => headerValues(r, "user-agent")[0] ?? "" },
   "http.request.method": { type: "Bytes", read: (r) => r.method },
-  "http.request.uri.path": { type: "Bytes", read: (r) => normalisedPath(split(r.target)[0]) },
-  "http.request.uri.query": { type: "Bytes", read: (r) => split(r.target)[1] },
+  "http.request.uri.path": { type: "Bytes", read: (r) => normalisedPath(r.target.replace(/\?.*/s, "")) },
+  "http.request.uri.query": { type: "Bytes", read: (r) => /\?(.*)/s.exec(r.target)?.[1] ?? "" },
   "http.request.headers": {
     type: "Map<Array<Bytes>>",
     read: (r) =>

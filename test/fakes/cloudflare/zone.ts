@@ -5,7 +5,6 @@
 import { createHash } from "node:crypto";
 import type { Plan } from "../../../infra/config/settings.ts";
 import { networks } from "../../../infra/networks.ts";
-import type { Fields } from "./refusal.ts";
 
 export type Rule = {
   id: string;
@@ -116,8 +115,6 @@ export type Declared = {
   readonly type: string;
   readonly name: string;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** Its id in the engine, if another resource refers to it. */
-  readonly id?: string;
 };
 
 const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -130,31 +127,23 @@ export function withoutNulls(value: unknown, rename: (key: string) => string = (
   return Object.fromEntries(present.map(([key, inner]) => [rename(key), withoutNulls(inner, rename)]));
 }
 
-/** As a program declares it, to the API's snake_case. */
-export const toApi = (value: unknown): unknown => withoutNulls(value, snake);
-
-/** `base` with the declared edge resources in it, replacing what they own; resources of other kinds are ignored. */
+/** `base` with the declared rules, records and origin pulls in it; resources of other kinds are ignored. */
 export function zoneFromDeclarations(resources: readonly Declared[], base: ZoneState): ZoneState {
   const zone = structuredClone(base);
   const written = { version: "1", last_updated: "2026-01-01T00:00:00Z" };
-  const { hostnames, hostname_certificates: certificates } = zone.origin_pulls;
-  for (const { type, name, inputs, id = idOf(type, name) } of resources) {
+  const { hostnames } = zone.origin_pulls;
+  for (const { type, name, inputs } of resources) {
     if (!type.startsWith("cloudflare:")) continue;
-    const declared = toApi(inputs) as Fields & { rules?: Rule[]; phase?: string; configs?: typeof hostnames };
-    const kind = type.split(":").at(-1);
+    const [id, kind] = [idOf(type, name), type.split(":").at(-1)];
+    // The API's names are in snake_case.
+    const declared = withoutNulls(inputs, snake) as Partial<Ruleset> & { configs?: typeof hostnames };
     if (kind === "Ruleset") {
-      const rules = (declared.rules ?? []).map((rule, index) => {
-        const ids = { id: idOf(id, rule.ref ?? index), ref: rule.ref ?? idOf(id, index) };
-        return { ...rule, enabled: rule.enabled ?? true, ...ids, ...written };
-      });
+      const rules = (declared.rules ?? []).map((rule) => ({ ...rule, id: idOf(id, rule.ref), ...written }));
       zone.rulesets = zone.rulesets.filter(({ phase }) => phase !== declared.phase);
-      zone.rulesets.push({ description: "", ...(declared as Partial<Ruleset>), id, ...written, rules } as Ruleset);
+      zone.rulesets.push({ description: "", ...declared, id, ...written, rules } as Ruleset);
     }
-    if (kind === "DnsRecord") zone.dns_records.push({ ...declared, id } as DnsRecord);
-    if (kind === "BotManagement") Object.assign(zone.bot_management, declared);
+    if (kind === "DnsRecord") zone.dns_records.push({ ...declared, id } as object as DnsRecord);
     if (kind === "AuthenticatedOriginPulls") hostnames.push(...(declared.configs ?? []));
-    if (kind === "AuthenticatedOriginPullsHostnameCertificate")
-      certificates.push({ ...declared, id } as ClientCertificate);
   }
   return zone;
 }
@@ -165,11 +154,8 @@ export function declaredZone(
   rules: Readonly<Record<string, readonly object[]>>,
   records: readonly Declared["inputs"][],
 ): ZoneState {
-  const rulesets = Object.entries(rules).map(([phase, rules]) => ({
-    ...{ type: "cloudflare:index/ruleset:Ruleset", name: phase },
-    inputs: { kind: "zone", name: "default", phase, rules },
-  }));
-  const type = "cloudflare:index/dnsRecord:DnsRecord";
-  const declared = records.map((inputs) => ({ type, name: `${inputs.name} ${inputs.type} ${inputs.content}`, inputs }));
-  return zoneFromDeclarations([...rulesets, ...declared], base);
+  const ruleset = (phase: string) => ({ kind: "zone", name: "default", phase, rules: rules[phase] });
+  const rulesets = Object.keys(rules).map((name) => ({ type: "cloudflare:Ruleset", name, inputs: ruleset(name) }));
+  const dns = records.map((inputs) => ({ type: "cloudflare:DnsRecord", name: JSON.stringify(inputs), inputs }));
+  return zoneFromDeclarations([...rulesets, ...dns], base);
 }

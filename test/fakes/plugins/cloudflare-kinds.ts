@@ -17,16 +17,6 @@ const asSent = (inputs: Props): Props => ({
   rules: ((inputs.rules ?? []) as Props[]).map((rule) => ({ description: "", actionParameters: {}, ...rule })),
 });
 
-/** The provider has a record's `meta` as text, and not what a rule has of its history. */
-const record = async (answer: Promise<unknown>): Promise<Props> => {
-  const { meta, ...rest } = await object(answer);
-  return { ...rest, meta: JSON.stringify(meta) };
-};
-const ruleset = async (answer: Promise<unknown>): Promise<Props> => {
-  const { rules, ...rest } = await object(answer);
-  return { ...rest, rules: (rules as Props[]).map((rule) => without(rule, "version", "lastUpdated", "categories")) };
-};
-
 const zonePath = (kind: string) => (props: Props) => `zones/${props.zoneId}/${kind}`;
 const records = zonePath("dns_records");
 const rulesets = zonePath("rulesets");
@@ -57,13 +47,12 @@ export const kinds: Readonly<Record<string, Kind>> = {
     required: ["zoneId", "name", "ttl", "type"],
     optional: ["comment", "content", "proxied", "settings", "tags"],
     computed: ["createdOn", "modifiedOn", "meta", "proxiable", "settings", "tags"],
-    steady: ["createdOn", "meta", "proxiable", "settings", "tags"],
     defaults: { proxied: false },
     replaces: ["zoneId", "type"],
     importId: /^(?<zoneId>[^/]+)\/(?<id>[^/]+)$/,
-    create: (inputs) => record(call("POST", records(inputs), without(inputs, "zoneId"))),
-    read: (id, known) => record(call("GET", `${records(known)}/${id}`)),
-    update: (id, inputs) => record(call("PUT", `${records(inputs)}/${id}`, without(inputs, "zoneId"))),
+    create: (inputs) => object(call("POST", records(inputs), without(inputs, "zoneId"))),
+    read: (id, known) => object(call("GET", `${records(known)}/${id}`)),
+    update: (id, inputs) => object(call("PUT", `${records(inputs)}/${id}`, without(inputs, "zoneId"))),
     delete: async (id, outputs) => void (await call("DELETE", `${records(outputs)}/${id}`)),
   },
   "cloudflare:index/ruleset:Ruleset": {
@@ -72,9 +61,9 @@ export const kinds: Readonly<Record<string, Kind>> = {
     computed: ["lastUpdated", "version"],
     replaces: ["zoneId", "kind", "name", "phase"],
     importId: /^zones\/(?<zoneId>[^/]+)\/(?<id>[0-9a-f]{32})$/,
-    create: (inputs) => ruleset(call("POST", rulesets(inputs), asSent(inputs))),
-    read: (id, known) => ruleset(call("GET", `${rulesets(known)}/${id}`)),
-    update: (id, inputs) => ruleset(call("PUT", `${rulesets(inputs)}/${id}`, asSent(inputs))),
+    create: (inputs) => object(call("POST", rulesets(inputs), asSent(inputs))),
+    read: (id, known) => object(call("GET", `${rulesets(known)}/${id}`)),
+    update: (id, inputs) => object(call("PUT", `${rulesets(inputs)}/${id}`, asSent(inputs))),
     delete: async (id, outputs) => void (await call("DELETE", `${rulesets(outputs)}/${id}`)),
   },
   "cloudflare:index/botManagement:BotManagement": {

@@ -8,10 +8,8 @@ import { misfits, type Props, type Resource, unknown } from "./provider.ts";
 export type Kind = {
   readonly required: readonly string[];
   readonly optional?: readonly string[];
-  /** Outputs that are known only after the creation, and inputs that the API fills in. */
+  /** Outputs and inputs that the API fills in: unknown in a preview, and listed as changed. */
   readonly computed?: readonly string[];
-  /** Those of them that an update keeps. The others are unknown in its preview, and listed as changed. */
-  readonly steady?: readonly string[];
   /** What the provider fills in, compares and sends for inputs that are left out. */
   readonly defaults?: Props;
   /** Inputs whose change needs a new object; "all" if the API has no update. */
@@ -77,17 +75,19 @@ function shapedAs(old: unknown, live: unknown): unknown {
   );
 }
 
-export const pick = (props: Props, keys: readonly string[]): Props =>
+const pick = (props: Props, keys: readonly string[]): Props =>
   Object.fromEntries(keys.filter((key) => !empty(props[key])).map((key) => [key, props[key]]));
+
+const unknowns = (keys: readonly string[]): Props => Object.fromEntries(keys.map((key) => [key, unknown]));
 
 const withoutNull = (props: Props): Props =>
   Object.fromEntries(Object.entries(props).filter(([, value]) => value !== null && value !== undefined));
 
 export function resource(kind: Kind): Resource {
   const inputKeys = [...kind.required, ...(kind.optional ?? [])];
-  const recomputed = (kind.computed ?? []).filter((key) => !kind.steady?.includes(key));
+  const { computed = [] } = kind;
   /** Of these inputs: the outputs that an update computes anew. */
-  const anew = (inputs: Props) => recomputed.filter((key) => !(key in { ...kind.defaults, ...inputs }));
+  const anew = (inputs: Props) => computed.filter((key) => !(key in { ...kind.defaults, ...inputs }));
   const idOf = (outputs: Props): string => kind.id?.(outputs) ?? String(outputs.id);
   const outputsOf = (inputs: Props, answer: Props): Props => ({ ...inputs, ...withoutNull(answer) });
   return {
@@ -95,7 +95,7 @@ export function resource(kind: Kind): Resource {
     diff(old, given) {
       const inputs = { ...kind.defaults, ...given };
       // An input that the API does not fill in is compared although the program leaves it out.
-      const bare = inputKeys.filter((key) => !kind.computed?.includes(key));
+      const bare = inputKeys.filter((key) => !computed.includes(key));
       const keys = [...new Set([...Object.keys(inputs), ...Object.keys(old.inputs), ...bare])];
       const changed = keys.filter((key) => inputKeys.includes(key) && !fits(inputs[key], old.outputs[key]));
       return {
@@ -105,12 +105,9 @@ export function resource(kind: Kind): Resource {
       };
     },
     async create(inputs, { preview }) {
-      if (!preview) {
-        const outputs = outputsOf(inputs, await kind.create({ ...kind.defaults, ...inputs }));
-        return { id: idOf(outputs), outputs };
-      }
-      const computed = Object.fromEntries((kind.computed ?? []).map((key) => [key, unknown]));
-      return { id: "", outputs: { ...computed, ...inputs } };
+      if (preview) return { id: "", outputs: { ...unknowns(computed), ...inputs } };
+      const outputs = outputsOf(inputs, await kind.create({ ...kind.defaults, ...inputs }));
+      return { id: idOf(outputs), outputs };
     },
     async read(id, old) {
       // An import has no state, so the id holds the parts of the path.
@@ -131,10 +128,9 @@ export function resource(kind: Kind): Resource {
     },
     async update(id, old, inputs, { preview }) {
       if (!kind.update) throw new Error("every change replaces it");
-      if (preview)
-        return { ...old.outputs, ...inputs, ...Object.fromEntries(anew(inputs).map((key) => [key, unknown])) };
+      if (preview) return { ...old.outputs, ...inputs, ...unknowns(anew(inputs)) };
       const answer = await kind.update(id, { ...kind.defaults, ...inputs });
-      return { ...pick(old.outputs, kind.computed ?? []), ...outputsOf(inputs, answer) };
+      return { ...pick(old.outputs, computed), ...outputsOf(inputs, answer) };
     },
     delete: async (id, outputs) => kind.delete?.(id, outputs),
   };

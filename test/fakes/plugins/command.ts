@@ -4,7 +4,6 @@
  */
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import type { Readable } from "node:stream";
 import { isDeepStrictEqual } from "node:util";
 import { type Context, misfits, type Props, type Resource, serveProvider, unknown } from "./provider.ts";
 
@@ -15,25 +14,18 @@ type Inputs = {
   readonly logging: "stderr" | "none";
 };
 
-/**
- * Gives the command anonymous pipes, as the real plugin does: Node's own are socket pairs, and a script that opens
- * /dev/stdin or /dev/stdout by name fails on a socket. The command's status comes on descriptor 3.
- */
-const throughPipes = `exec 4>&1
-{ cat | { "$@" 3>&- 4>&-; echo "$?" >&3; } | cat >&4; } 2>&1 | cat >&2`;
-
 /** Runs the command. The message of a failure holds the command and its output, and not its stdin. */
 async function run(inputs: Props, { log, urn }: Context): Promise<Props> {
   const { interpreter, create, stdin, logging } = inputs as Inputs;
-  const child = spawn("/bin/sh", ["-c", throughPipes, "sh", ...interpreter, create], {
-    stdio: ["pipe", "pipe", "pipe", "pipe"],
-  });
+  const [program, ...words] = [...interpreter, create];
+  // The real plugin has pipes here, and Node socket pairs, which a script cannot open as /dev/stdin; pushgate's do not.
+  const child = spawn(program!, words);
   const printed = { stdout: "", stderr: "", both: "" };
   const logged: Promise<void>[] = [];
   // A chunk seldom ends where a line does.
   let rest = "";
   for (const name of ["stdout", "stderr"] as const)
-    child[name]!.setEncoding("utf8").on("data", (chunk: string) => {
+    child[name].setEncoding("utf8").on("data", (chunk: string) => {
       printed[name] += chunk;
       printed.both += chunk;
       if (name !== logging) return;
@@ -42,17 +34,12 @@ async function run(inputs: Props, { log, urn }: Context): Promise<Props> {
       logged.push(...lines.map((line) => log("info", line, urn)));
     });
   // A command that does not read its stdin closes it early.
-  child.stdin!.on("error", () => {});
-  child.stdin!.end(stdin);
-  let status = "";
-  (child.stdio[3] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
-    status += chunk;
-  });
+  child.stdin.on("error", () => {}).end(stdin);
   const failure = await new Promise<string | undefined>((resolve) => {
     child.on("error", (error) => resolve(error.message));
-    child.on("close", (_code, signal) => {
+    child.on("close", (code, signal) => {
       if (signal) resolve(`signal: ${signal}`);
-      else resolve(status.trim() === "0" ? undefined : `exit status ${status.trim() || "unknown"}`);
+      else resolve(code === 0 ? undefined : `exit status ${code}`);
     });
   });
   if (rest !== "") logged.push(log("info", rest, urn));

@@ -12,34 +12,30 @@ import { type End, serveLanguage } from "./language.ts";
 /** The exit code of `cmd/run` after it has printed the error itself: the engine then adds nothing. */
 const alreadyReported = 32;
 
-/** The runner in the program's own copy of @pulumi/pulumi. */
-const runner = (folder: string): string =>
-  createRequire(join(folder, "index.js")).resolve("@pulumi/pulumi/cmd/run/index.js");
-
 async function run(request: RunRequest, engine: string): Promise<End> {
   const info = request.getInfo();
-  const folder = info?.getProgramDirectory() || request.getPwd();
-  const given: [flag: string, value: string][] = [
-    ["monitor", request.getMonitorAddress()],
-    ["engine", engine],
-    ["organization", request.getOrganization()],
-    ["project", request.getProject()],
-    ["root-directory", info?.getRootDirectory() ?? ""],
-    ["stack", request.getStack()],
-    ["pwd", request.getPwd()],
-    ["parallel", String(request.getParallel())],
-  ];
-  const flags = given.filter(([, value]) => value !== "").flatMap(([flag, value]) => [`--${flag}`, value]);
+  // The runner in the program's own copy of @pulumi/pulumi.
+  const program = createRequire(join(info?.getProgramDirectory() || request.getPwd(), "index.js"));
+  const runner = program.resolve("@pulumi/pulumi/cmd/run/index.js");
+  const given = {
+    monitor: request.getMonitorAddress(),
+    engine,
+    organization: request.getOrganization(),
+    project: request.getProject(),
+    "root-directory": info?.getRootDirectory() ?? "",
+    stack: request.getStack(),
+    pwd: request.getPwd(),
+    parallel: String(request.getParallel()),
+  };
+  const flags = Object.entries(given).flatMap(([flag, value]) => [`--${flag}`, value]);
   if (request.getDryrun()) flags.push("--dry-run");
-  const entry = info?.getEntryPoint() || request.getProgram() || ".";
-
   const env = {
     ...process.env,
     PULUMI_CONFIG: JSON.stringify(Object.fromEntries(request.getConfigMap().toObject())),
     PULUMI_CONFIG_SECRET_KEYS: JSON.stringify(request.getConfigsecretkeysList()),
   };
   const { nodeargs = "" } = (info?.getOptions()?.toJavaScript() ?? {}) as { nodeargs?: string };
-  const args = [...nodeargs.split(" ").filter(Boolean), runner(folder), ...flags, entry];
+  const args = [...nodeargs.split(" ").filter(Boolean), runner, ...flags, request.getProgram()];
   // npm exec has put the program's own `node` first on PATH.
   const child = spawn("node", args, { cwd: request.getPwd(), env, stdio: ["ignore", "inherit", "inherit"] });
   const ended = await new Promise<number | string>((resolve, reject) => {

@@ -14,9 +14,6 @@ export type Props = { readonly [name: string]: unknown };
 /** The protocol's value for "known only after an update". */
 export const unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9";
 
-/** Why `check` rejects an input. */
-export type Refusal = { readonly property: string; readonly reason: string };
-
 /** Top-level inputs that differ, those of them that need a new object, and outputs that an update would compute anew. */
 export type Difference = {
   readonly changed: readonly string[];
@@ -25,14 +22,15 @@ export type Difference = {
 };
 
 export type Resource = {
-  check(inputs: Props): Refusal[];
-  diff(old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Difference | Promise<Difference>;
+  /** Why an input is rejected. */
+  check(inputs: Props): { readonly property: string; readonly reason: string }[];
+  diff(old: { inputs: Props; outputs: Props }, inputs: Props): Difference;
   /** A preview creates nothing and returns the outputs that are known. */
   create(inputs: Props, context: Context): Promise<{ id: string; outputs: Props }>;
   /** Returns the live object; undefined if it does not exist. Absent if the real provider cannot read. */
   read?(id: string, old: { inputs: Props; outputs: Props }): Promise<Live | undefined>;
   update(id: string, old: { inputs: Props; outputs: Props }, inputs: Props, context: Context): Promise<Props>;
-  delete(id: string, outputs: Props, context: Context): Promise<void>;
+  delete(id: string, outputs: Props): Promise<void>;
 };
 
 export type Live = { readonly id: string; readonly inputs: Props; readonly outputs: Props };
@@ -64,11 +62,8 @@ const packed = (props: Props) =>
   // JSON removes undefined, which the protocol lacks.
   struct.Struct.fromJavaScript(JSON.parse(JSON.stringify(props)));
 
-const refusals = (list: readonly Refusal[]) =>
-  list.map(({ property, reason }) => new messages.CheckFailure().setProperty(property).setReason(reason));
-
 /** What is missing of the required inputs, and what is neither required nor optional. */
-export function misfits(inputs: Props, required: readonly string[], optional: readonly string[] = []): Refusal[] {
+export function misfits(inputs: Props, required: readonly string[], optional: readonly string[] = []) {
   const missing = required.filter((name) => inputs[name] === undefined || inputs[name] === null);
   const strange = Object.keys(inputs).filter((name) => ![...required, ...optional].includes(name));
   return [
@@ -81,7 +76,8 @@ export function misfits(inputs: Props, required: readonly string[], optional: re
 export async function serveProvider(provider: Provider): Promise<number> {
   const engine = perConnection<{ log?: Log }>(() => ({}));
   const log = (): Log => (engine().log ??= engineLog(engineAddress()));
-  const resource = (token: string): Resource => {
+  const kindOf = (request: { getUrn(): string }): Resource => {
+    const token = request.getUrn().split("::")[2]!.split("$").at(-1)!;
     const found = provider.resources[token];
     if (!found) throw new Error(`the fake plugin has no resource ${token}. Add it in test/fakes/plugins.`);
     return found;
@@ -90,7 +86,6 @@ export async function serveProvider(provider: Provider): Promise<number> {
   const context = (urn: string, preview: boolean): Context => ({
     ...{ preview, urn, name: urn.split("::").slice(3).join("::"), log: log() },
   });
-  const typeOf = (urn: string): string => urn.split("::")[2]!.split("$").at(-1)!;
 
   const handlers = {
     handshake: answering((request: InstanceType<typeof messages.ProviderHandshakeRequest>) => {
@@ -100,7 +95,6 @@ export async function serveProvider(provider: Provider): Promise<number> {
     // After the handshake with a plugin that the engine did not start. The request holds the same address.
     attach: answering(() => new empty.Empty()),
     getPluginInfo: pluginInfo(provider.version),
-    getSchema: answering(() => new messages.GetSchemaResponse().setSchema("{}")),
     checkConfig: answering((request: InstanceType<typeof messages.CheckRequest>) =>
       new messages.CheckResponse().setInputs(request.getNews()),
     ),
@@ -122,13 +116,14 @@ export async function serveProvider(provider: Provider): Promise<number> {
       }
     }),
     check: answering((request: InstanceType<typeof messages.CheckRequest>) => {
-      const found = resource(typeOf(request.getUrn())).check(plain(request.getNews()));
-      return new messages.CheckResponse().setInputs(request.getNews()).setFailuresList(refusals(found));
+      const failures = kindOf(request)
+        .check(plain(request.getNews()))
+        .map(({ property, reason }) => new messages.CheckFailure().setProperty(property).setReason(reason));
+      return new messages.CheckResponse().setInputs(request.getNews()).setFailuresList(failures);
     }),
-    diff: answering(async (request: InstanceType<typeof messages.DiffRequest>) => {
-      const kind = resource(typeOf(request.getUrn()));
+    diff: answering((request: InstanceType<typeof messages.DiffRequest>) => {
       const old = { inputs: plain(request.getOldInputs()), outputs: plain(request.getOlds()) };
-      const found = await kind.diff(old, plain(request.getNews()), context(request.getUrn(), true));
+      const found = kindOf(request).diff(old, plain(request.getNews()));
       const changed = found.changed.filter((key) => !request.getIgnorechangesList().includes(key));
       const { DIFF_NONE, DIFF_SOME } = messages.DiffResponse.DiffChanges;
       return new messages.DiffResponse()
@@ -137,13 +132,12 @@ export async function serveProvider(provider: Provider): Promise<number> {
         .setReplacesList(found.replaces.filter((key) => changed.includes(key)));
     }),
     create: answering(async (request: InstanceType<typeof messages.CreateRequest>) => {
-      const kind = resource(typeOf(request.getUrn()));
-      const inputs = plain(request.getProperties());
-      const { id, outputs } = await kind.create(inputs, context(request.getUrn(), request.getPreview()));
+      const here = context(request.getUrn(), request.getPreview());
+      const { id, outputs } = await kindOf(request).create(plain(request.getProperties()), here);
       return new messages.CreateResponse().setId(id).setProperties(packed(outputs));
     }),
     read: answering(async (request: InstanceType<typeof messages.ReadRequest>) => {
-      const kind = resource(typeOf(request.getUrn()));
+      const kind = kindOf(request);
       const [id, response] = [request.getId(), new messages.ReadResponse()];
       // Without a read the state is returned, so a refresh finds no drift.
       if (!kind.read) return response.setId(id).setProperties(request.getProperties()).setInputs(request.getInputs());
@@ -153,15 +147,13 @@ export async function serveProvider(provider: Provider): Promise<number> {
       return response.setId(live.id).setProperties(packed(live.outputs)).setInputs(packed(live.inputs));
     }),
     update: answering(async (request: InstanceType<typeof messages.UpdateRequest>) => {
-      const kind = resource(typeOf(request.getUrn()));
       const old = { inputs: plain(request.getOldInputs()), outputs: plain(request.getOlds()) };
       const here = context(request.getUrn(), request.getPreview());
-      const outputs = await kind.update(request.getId(), old, plain(request.getNews()), here);
+      const outputs = await kindOf(request).update(request.getId(), old, plain(request.getNews()), here);
       return new messages.UpdateResponse().setProperties(packed(outputs));
     }),
     delete: answering(async (request: InstanceType<typeof messages.DeleteRequest>) => {
-      const here = context(request.getUrn(), false);
-      await resource(typeOf(request.getUrn())).delete(request.getId(), plain(request.getProperties()), here);
+      await kindOf(request).delete(request.getId(), plain(request.getProperties()));
       return new empty.Empty();
     }),
     cancel: answering(() => new empty.Empty()),

@@ -14,9 +14,6 @@ export type Severity = "debug" | "info" | "warning" | "error";
 /** Prints a line in the engine's display, below the resource if there is one. It never makes an operation fail. */
 export type Log = (severity: Severity, message: string, urn?: string) => Promise<void>;
 
-/** Answers one call. The engine prints the message of an error that it throws. */
-type Answer<Request, Response> = (request: Request) => Response | Promise<Response>;
-
 /** The engine's limit of 400 MB for a message; the library's default of 4 MB would reject a large state. */
 const options = { "grpc.max_receive_message_length": 400 << 20, "grpc.max_send_message_length": 400 << 20 };
 
@@ -35,8 +32,8 @@ export function perConnection<Value>(make: () => Value): () => Value {
 
 type Call<Request> = { readonly request: Request; getPeer(): string };
 
-/** Makes a gRPC handler of a function; the message of an error becomes the call's error text. */
-export function answering<Request, Response>(answer: Answer<Request, Response>) {
+/** Makes a gRPC handler of a function; the message of an error becomes the call's error text, which the engine prints. */
+export function answering<Request, Response>(answer: (request: Request) => Response | Promise<Response>) {
   return (call: Call<Request>, done: (error: Partial<grpc.StatusObject> | null, value?: Response) => void) => {
     connection
       .run(call.getPeer(), async () => answer(call.request))
