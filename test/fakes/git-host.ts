@@ -12,7 +12,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Repository } from "./git-repository.ts";
-import { listening, writeIdentity } from "./https-server.ts";
+import { listening, trickle, writeIdentity } from "./https-server.ts";
 import { LfsApi } from "./lfs-api.ts";
 import { StatusApi } from "./status-api.ts";
 import { WebhookApi } from "./webhook-api.ts";
@@ -26,32 +26,7 @@ export type Faults = {
   trickles?: boolean;
 };
 
-export type GitHost = {
-  readonly port: number;
-  /** The authority that signed its certificate, as PEM text and as a file. */
-  readonly ca: string;
-  readonly caFile: string;
-  /** Holds `<name>.git`. */
-  readonly folder: string;
-  /** Creates the repository at the first call. */
-  readonly repository: (name: string, ...how: [format?: "sha1" | "sha256"]) => Repository;
-  readonly url: (repository: string) => string;
-  /** A test changes these while the git host runs. */
-  readonly faults: Faults;
-  /** Its API for the results of builds, of every form. */
-  readonly status: StatusApi;
-  /** Its API for webhooks, of every form. A test says what becomes of its deliveries. */
-  readonly webhooks: WebhookApi;
-  readonly lfs: LfsApi;
-  /** Other files that it serves, by their paths. */
-  readonly files: Map<string, Buffer>;
-  /** The headers by which clients have logged in to git. */
-  readonly logins: string[];
-  /** Closes the port and all connections until `comeBack`. */
-  readonly goAway: () => Promise<void>;
-  readonly comeBack: () => Promise<void>;
-  readonly close: () => Promise<void>;
-};
+export type GitHost = Awaited<ReturnType<typeof startGitHost>>;
 
 export type GitHostOptions = {
   /** The name in its certificate and its addresses. */
@@ -62,22 +37,23 @@ export type GitHostOptions = {
   readonly from?: string | undefined;
 };
 
-/** The folder of git's programs, which differs between distributions. */
-const backend = () => join(execFileSync("git", ["--exec-path"]).toString().trim(), "git-http-backend");
-
-export async function startGitHost(options: GitHostOptions = {}): Promise<GitHost> {
+export async function startGitHost(options: GitHostOptions = {}) {
   const { name = "localhost", addresses = ["127.0.0.1"] } = options;
   const folder = mkdtempSync(join(tmpdir(), "pushgate-git-"));
   if (options.from === undefined) await writeIdentity(folder, name);
   else cpSync(options.from, folder, { recursive: true });
   const caFile = join(folder, "ca.pem");
-  const program = backend();
+  // The folder of git's programs differs between distributions.
+  const program = join(execFileSync("git", ["--exec-path"]).toString().trim(), "git-http-backend");
+  /** A test changes these while the git host runs. */
   const faults: Faults = {};
+  /** The headers by which clients have logged in to git. */
   const logins: string[] = [];
+  /** Other files that it serves, by their paths. */
   const files = new Map<string, Buffer>();
   const lfs = new LfsApi();
-  const status = new StatusApi();
-  const webhooks = new WebhookApi();
+  /** Its APIs for the results of builds and for webhooks, of every form. */
+  const [status, webhooks] = [new StatusApi(), new WebhookApi()];
   const repositories = new Map<string, Repository>();
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -88,7 +64,11 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
     if (faults.status === 401) response.setHeader("www-authenticate", 'Basic realm="git"');
     if (faults.status) return void response.writeHead(faults.status).end();
     if (lfs.isOwn(request)) return lfs.answer(request, response);
-    if (faults.trickles && request.method === "POST") return trickle(response);
+    if (faults.trickles && request.method === "POST") {
+      // One line of git's protocol of 64 KiB.
+      response.writeHead(200, { "content-type": "application/x-git-upload-pack-result" }).write("fff0");
+      return trickle(response);
+    }
     const { pathname } = new URL(request.url ?? "/", "https://localhost");
     const file = files.get(pathname);
     if (file !== undefined || pathname.endsWith(".tar.gz"))
@@ -99,22 +79,15 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
   const { port, open, close } = await listening(folder, answer, addresses, options.port);
 
   return {
-    ...{
-      port,
-      ca: readFileSync(caFile, "utf8"),
-      caFile,
-      folder,
-      faults,
-      files,
-      lfs,
-      logins,
-      status,
-      webhooks,
-    },
+    /** `folder` holds `<name>.git`. */
+    ...{ port, folder, caFile, faults, files, lfs, logins, status, webhooks },
+    ca: readFileSync(caFile, "utf8"),
+    /** Closes the port and all connections until `comeBack`. */
     goAway: close,
     comeBack: open,
-    url: (repository) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
-    repository(named, ...how) {
+    url: (repository: string) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
+    /** Creates the repository at the first call. */
+    repository(named: string, ...how: [format?: "sha1" | "sha256"]) {
       const made = repositories.get(named) ?? new Repository(join(folder, `${named}.git`), ...how);
       repositories.set(named, made);
       return made;
@@ -124,13 +97,6 @@ export async function startGitHost(options: GitHostOptions = {}): Promise<GitHos
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** One line of git's protocol of 64 KiB, byte by byte. */
-function trickle(response: ServerResponse): void {
-  response.writeHead(200, { "content-type": "application/x-git-upload-pack-result" }).write("fff0");
-  const timer = setInterval(() => response.write("x"), 50);
-  response.on("close", () => clearInterval(timer));
 }
 
 /** CGI (RFC 3875), as far as http-backend uses it. */

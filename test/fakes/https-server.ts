@@ -8,15 +8,7 @@ import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { createAuthority } from "./cloudflare/authority.ts";
 
-export type HttpsServer = {
-  /** https://localhost:<port> */
-  readonly origin: string;
-  readonly ca: string;
-  readonly caFile: string;
-  readonly goAway: () => Promise<void>;
-  readonly close: () => Promise<void>;
-};
-
+export type HttpsServer = Awaited<ReturnType<typeof startHttpsServer>>;
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** Writes ca.pem, own.pem and own.key: a certificate of this name, and of an authority of its own. */
@@ -62,7 +54,13 @@ export async function listening(folder: string, answer: Answer, addresses: reado
 /** Has the requests of this process trust the authority, too. */
 export const trust = (ca: string): void => setDefaultCACertificates([...getCACertificates(), ca]);
 
-export async function startHttpsServer(answer: Answer): Promise<HttpsServer> {
+/** Sends a byte each 50 ms, without end. */
+export function trickle(response: ServerResponse): void {
+  const timer = setInterval(() => response.write("x"), 50);
+  response.on("close", () => clearInterval(timer));
+}
+
+export async function startHttpsServer(answer: Answer) {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-api-"));
   await writeIdentity(folder, "localhost");
   const caFile = join(folder, "ca.pem");
@@ -75,3 +73,8 @@ export async function startHttpsServer(answer: Answer): Promise<HttpsServer> {
     },
   };
 }
+
+/** Serves one of the fake APIs. */
+export const startServerOf = async <Api extends { readonly answer: Answer }>(api: Api) => ({
+  ...{ api, ...(await startHttpsServer((request, response) => api.answer(request, response))) },
+});

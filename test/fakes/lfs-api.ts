@@ -1,6 +1,7 @@
 /** A server of Git LFS, as git hosts have one: the batch API of each repository, and the objects. */
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { json } from "node:stream/consumers";
 
 const type = "application/vnd.git-lfs+json";
 
@@ -24,9 +25,7 @@ export class LfsApi {
     const { url = "", headers } = request;
     this.requests.push(url);
     if (url.startsWith("/objects/")) return void response.end(this.objects.get(url.split("/")[2]!));
-    let text = "";
-    for await (const part of request) text += part;
-    const { objects } = JSON.parse(text) as { objects: { oid: string; size: number }[] };
+    const { objects } = (await json(request)) as { objects: { oid: string; size: number }[] };
     const found = objects.map((object) =>
       this.objects.has(object.oid)
         ? { ...object, actions: { download: { href: this.href ?? `https://${headers.host}/objects/${object.oid}` } } }

@@ -6,14 +6,11 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gitHosts } from "../../service/git-hosts/index.ts";
-import { type HttpsServer, startHttpsServer } from "./https-server.ts";
+import { startServerOf, trickle } from "./https-server.ts";
 
 type SetResult = Readonly<Record<"commit" | "state" | "context" | "description" | "url", unknown>>;
 
-export type Notification = Readonly<Record<"hook" | "site" | "state" | "commit" | "reason" | "time", string | null>> & {
-  readonly id: string;
-  readonly path: string;
-};
+type Notification = Readonly<Record<"hook" | "site" | "state" | "commit" | "reason" | "time" | "id" | "path", string>>;
 
 /** A test changes these while the API runs. */
 export type Faults = {
@@ -21,7 +18,6 @@ export type Faults = {
   headers?: OutgoingHttpHeaders;
   text?: string;
   hangs?: boolean;
-  /** Sends a byte a time, without end. */
   trickles?: boolean;
 };
 
@@ -74,11 +70,7 @@ export class StatusApi {
     const bytes = await buffer(request);
     const { status, headers = {}, text = "", hangs, trickles } = this.faults;
     if (hangs) return;
-    if (trickles) {
-      const timer = setInterval(() => response.write("x"), 20);
-      response.on("close", () => clearInterval(timer));
-      return;
-    }
+    if (trickles) return trickle(response);
     if (status !== undefined) return void response.writeHead(status, headers).end(text);
     const isHook = request.url?.startsWith("/hooks/");
     const { status: code, body } = isHook ? this.notified(request, bytes) : this.set(request, bytes);
@@ -108,9 +100,5 @@ export class StatusApi {
   }
 }
 
-export type RunningApi = HttpsServer & { readonly api: StatusApi };
-
-export async function startStatusApi(): Promise<RunningApi> {
-  const api = new StatusApi();
-  return { api, ...(await startHttpsServer((request, response) => api.answer(request, response))) };
-}
+export type RunningApi = Awaited<ReturnType<typeof startStatusApi>>;
+export const startStatusApi = () => startServerOf(new StatusApi());

@@ -8,9 +8,10 @@ import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import type { GitHostName } from "../../service/git-hosts/index.ts";
-import { type Delivery, delivery, pingPayload, pushPayload, sign } from "./deliveries.ts";
-import { type HttpsServer, startHttpsServer } from "./https-server.ts";
-import { bytes, deliveryOf, senders } from "./senders.ts";
+import { type Delivery, pingPayload } from "./deliveries.ts";
+import { startServerOf } from "./https-server.ts";
+import { bytes, deliveryOf, type Headers, senders } from "./senders.ts";
+import { StatusError } from "./status-error.ts";
 
 export type Got = {
   /** 0 without an answer. */
@@ -63,15 +64,15 @@ type Family = {
   /** Repository, then what follows it. */
   readonly path: RegExp;
   readonly tokenOf: (headers: IncomingHttpHeaders) => string | undefined;
-  /** The status of the answer to a valid token without the permission, where it is not 403. */
-  readonly forbidden?: 401;
   /** The method that corrects a webhook, where pushgate uses one. */
   readonly update?: "PATCH" | "PUT";
   readonly idOf?: (webhook: StoredWebhook) => string;
   readonly shown: (webhook: StoredWebhook) => object;
   readonly list: (asked: Asked, all: readonly object[]) => Result;
-  /** What a body wants of a webhook, or what is wrong with it. */
-  readonly wanted: (body: Body) => Result | Partial<StoredWebhook>;
+  /** The fields of a body. What it lacks or has beyond them is rejected with this status. */
+  readonly fields: readonly [status: number, ...names: string[]];
+  /** What a body wants of a webhook. */
+  readonly wanted: (body: Body) => Partial<StoredWebhook>;
   readonly correct?: (webhook: StoredWebhook, wanted: Partial<StoredWebhook>) => void;
   /** Tests and the delivery history: what follows the webhook in the path. */
   readonly more?: (api: WebhookApi, asked: Asked, webhook: StoredWebhook, below: readonly string[]) => Further;
@@ -80,12 +81,19 @@ type Family = {
 };
 
 const problem = (status: number, message: string): Result => ({ status, body: { message } });
+function need(isSo: boolean, status: number, message: string): asserts isSo {
+  if (!isSo) throw new StatusError(status, message);
+}
 const text = (value: unknown): string => String(value ?? "");
 const bearer = ({ authorization }: IncomingHttpHeaders) => /^Bearer (\S+)$/.exec(authorization ?? "")?.[1];
 const objectOf = (value: unknown): Body => Object(value) as Body;
-/** The first field that the API does not know. */
-const unknownField = (body: Body, ...known: string[]): string | undefined =>
-  Object.keys(body).find((name) => !known.includes(name));
+function needKnown(body: Body, [status, ...known]: Family["fields"]): void {
+  for (const name of Object.keys(body)) need(known.includes(name), status, `${name} is unknown`);
+}
+/** Most families have these by the same names. */
+const common = ({ url, events, active }: Body) => ({
+  ...{ url: text(url), events: (events as string[] | undefined) ?? ["push"], active: active === true },
+});
 
 /** Lists, creates and corrects webhooks; the rest is the family's own. */
 async function answerOf(api: WebhookApi, name: FamilyName, asked: Asked): Promise<Result> {
@@ -96,28 +104,21 @@ async function answerOf(api: WebhookApi, name: FamilyName, asked: Asked): Promis
   const all = api.webhooks.filter((one) => one.family === name && one.repository === repository);
   if (id === undefined && asked.method === "GET") return family.list(asked, all.map(shown));
   const webhook = all.find((one) => idOf(one) === id);
-  if (id === undefined ? asked.method !== "POST" : webhook === undefined) return problem(404, "Not Found");
+  need(id === undefined ? asked.method === "POST" : webhook !== undefined, 404, "Not Found");
   if (id !== undefined && (below.length > 0 || asked.method !== family.update))
     return (await family.more?.(api, asked, webhook!, below)) ?? problem(404, "Not Found");
+  needKnown(asked.body, family.fields);
   const wanted = family.wanted(asked.body);
-  if ("status" in wanted) return wanted;
   if (webhook !== undefined) {
     correct(webhook, wanted);
     return { status: 200, body: shown(webhook) };
   }
   // GitHub rejects a second webhook of one URL, and pings each new one by itself.
-  if (name === "github" && all.some(({ url }) => url === wanted.url))
-    return problem(422, "Validation Failed: Hook already exists on this repository");
+  need(name !== "github" || all.every(({ url }) => url !== wanted.url), 422, "Hook already exists on this repository");
   const usual = { url: "", contentType: "json", secret: "", events: [], active: true, verifies: true };
   const made = api.add(name, repository, { ...usual, ...wanted });
   if (name === "github") void api.send(made, "ping");
   return { status: 201, body: shown(made) };
-}
-
-/** Where a delivery goes: the webhook's URL, taken apart. */
-function target({ url }: StoredWebhook) {
-  const { host, pathname, search } = new URL(url);
-  return { host, path: `${pathname}${search}` };
 }
 
 /** One page by its number, and the number of the next one, if any. */
@@ -155,21 +156,18 @@ const github: Family = {
     },
   }),
   list: paged,
-  wanted(body) {
-    const config = objectOf(body.config);
-    const field = unknownField(body, "name", "active", "events", "config", "add_events", "remove_events");
-    const below = unknownField(config, "url", "content_type", "secret", "insecure_ssl");
-    if (field ?? below) return problem(422, `Invalid request. "${field ?? below}" is not a permitted key.`);
-    if (body.name !== undefined && body.name !== "web") return problem(422, "name is not web");
-    const events = (body.events as string[] | undefined) ?? ["push"];
+  fields: [422, "name", "active", "events", "config", "add_events", "remove_events"],
+  wanted({ name = "web", config: given, active, events }) {
+    const config = objectOf(given);
+    needKnown(config, [422, "url", "content_type", "secret", "insecure_ssl"]);
+    need(name === "web", 422, "name is not web");
+    const wanted = common({ url: config.url, events, active: active !== false });
     const known = ["push", "ping", "pull_request", "issues", "release", "*"];
-    const stranger = events.find((event) => !known.includes(event));
-    if (stranger) return problem(422, `Validation Failed: ${stranger} is no event`);
-    if (!/^https?:\/\//.test(text(config.url))) return problem(422, "url is invalid");
-    return {
-      ...{ url: text(config.url), contentType: text(config.content_type) || "form", secret: text(config.secret) },
-      ...{ events, active: body.active !== false, verifies: text(config.insecure_ssl) !== "1" },
-    };
+    for (const event of wanted.events) need(known.includes(event), 422, `${event} is no event`);
+    need(/^https?:\/\//.test(wanted.url), 422, "url is invalid");
+    const { content_type, secret, insecure_ssl } = config;
+    const verifies = text(insecure_ssl) !== "1";
+    return { ...wanted, contentType: text(content_type) || "form", secret: text(secret), verifies };
   },
   more(api, { method, query, path, origin }, webhook, [what, attempt, again]) {
     if (what === "pings" && method === "POST") {
@@ -198,18 +196,18 @@ const github: Family = {
     return { status: 200, body: { ...githubItem(found), url: webhook.url, request, response } };
   },
   delivery(webhook, kind, id) {
-    const body = Buffer.from(JSON.stringify(kind === "ping" ? pingPayload() : pushPayload()));
-    const signature = webhook.secret === "" ? null : sign(body, webhook.secret);
-    return delivery({ ...target(webhook), event: kind, body, signature, headers: { "x-github-delivery": id } });
+    const headers = { "x-github-event": kind, "x-github-delivery": id };
+    return sentBy("github", webhook, headers, kind === "ping" ? pingPayload() : undefined);
   },
 };
 
-/** The push of a git host, as it sends it, signed with the webhook's secret; `id`: of the delivery, in its header. */
-function pushOf(gitHost: GitHostName, webhook: StoredWebhook, idHeaders: Readonly<Record<string, string>>): Delivery {
-  const sender = senders[gitHost];
-  const body = bytes(sender.push);
-  const headers = { ...sender.headers(body, webhook.secret), ...idHeaders };
-  return deliveryOf(gitHost, { ...target(webhook), body, headers });
+/** A push as the git host sends it, signed with the webhook's secret; `own`: headers that differ. */
+function sentBy(gitHost: GitHostName, { url, secret }: StoredWebhook, own: Headers, payload?: object): Delivery {
+  const { push, headers } = senders[gitHost];
+  const body = bytes(payload ?? push);
+  const { host, pathname, search } = new URL(url);
+  const to = { host, path: `${pathname}${search}` };
+  return deliveryOf(gitHost, { ...to, body, headers: { ...headers(body, secret), ...own } });
 }
 
 const gitlabEvents = [
@@ -237,15 +235,15 @@ const gitlab: Family = {
     signing_token_present: secret.startsWith("whsec_"),
   }),
   list: paged,
+  fields: [
+    ...([400, "url", "token", "signing_token", "enable_ssl_verification", "push_events_branch_filter"] as const),
+    ...["branch_filter_strategy", "custom_webhook_template", "custom_headers"],
+    ...gitlabEvents.map((event) => `${event}_events`),
+  ],
   wanted(body) {
-    const fields = ["url", "token", "signing_token", "enable_ssl_verification", "push_events_branch_filter"];
-    const filters = ["branch_filter_strategy", "custom_webhook_template", "custom_headers"];
-    const field = unknownField(body, ...fields, ...filters, ...gitlabEvents.map((event) => `${event}_events`));
-    if (field) return problem(400, `${field} is unknown`);
-    if (!/^https?:\/\//.test(text(body.url))) return problem(422, "Invalid url given");
+    need(/^https?:\/\//.test(text(body.url)), 422, "Invalid url given");
     const { token, signing_token: signing } = body;
-    if (signing !== undefined && !/^whsec_[A-Za-z0-9+/]{43}=$/.test(text(signing)))
-      return problem(422, "signing_token");
+    need(signing === undefined || /^whsec_[A-Za-z0-9+/]{43}=$/.test(text(signing)), 422, "signing_token");
     return {
       url: text(body.url),
       events: gitlabEvents.filter((event) => body[`${event}_events`] === true),
@@ -273,7 +271,7 @@ const gitlab: Family = {
   },
   // Each attempt has an event of its own, and the key of its delivery.
   delivery: (webhook, _, id) =>
-    pushOf("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": id }),
+    sentBy("gitlab-self-managed", webhook, { "x-gitlab-event-uuid": randomUUID(), "idempotency-key": id }),
 };
 
 /** Gitea, Forgejo, and Gogs, which has no tests. Their PATCH keeps the former secret, so pushgate makes another. */
@@ -284,17 +282,12 @@ const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
     ...{ id, type: name, branch_filter: "", config: { content_type: contentType, url }, events, active },
   }),
   list: (asked, all) => ({ status: 200, body: name === "gogs" ? all : pageOf(asked, all, "limit", 50).values }),
+  fields: [422, "type", "config", "events", "active", "branch_filter", "authorization_header"],
   wanted(body) {
     const { url, content_type: type, secret } = objectOf(body.config);
-    const field = unknownField(body, "type", "config", "events", "active", "branch_filter", "authorization_header");
-    if (field) return problem(422, `${field} is unknown`);
-    if (body.type !== name) return problem(422, `Invalid hook type: ${body.type}`);
-    if (url === undefined || type === undefined) return problem(422, "Missing config option");
-    if (!["json", "form"].includes(text(type))) return problem(422, "Invalid content type");
-    return {
-      ...{ url: text(url), contentType: text(type), secret: text(secret) },
-      ...{ events: (body.events as string[] | undefined) ?? ["push"], active: body.active === true },
-    };
+    need(body.type === name, 422, `Invalid hook type: ${body.type}`);
+    need(url !== undefined && ["json", "form"].includes(text(type)), 422, "Missing config option");
+    return { ...common({ ...body, url }), contentType: text(type), secret: text(secret) };
   },
   more(api, { method }, webhook, [what]) {
     if (what === undefined && method === "DELETE") api.webhooks.splice(api.webhooks.indexOf(webhook), 1);
@@ -302,7 +295,7 @@ const giteaLike = (name: "gitea" | "forgejo" | "gogs"): Family => ({
     else return undefined;
     return { status: 204 };
   },
-  delivery: (webhook, _, id) => pushOf(name, webhook, { "x-github-delivery": id }),
+  delivery: (webhook, _, id) => sentBy(name, webhook, { "x-github-delivery": id }),
 });
 
 const bitbucket: Family = {
@@ -318,23 +311,18 @@ const bitbucket: Family = {
     const link = `https://api.bitbucket.org${asked.path}?pagelen=${size}&page=${next}`;
     return { status: 200, body: { values, ...(next && { next: link }) } };
   },
+  fields: [400, "description", "url", "active", "secret", "events", "skip_cert_verification"],
   wanted(body) {
-    const field = unknownField(body, "description", "url", "active", "secret", "events", "skip_cert_verification");
-    if (field) return problem(400, `${field}: extra keys not allowed`);
-    const events = body.events as string[] | undefined;
-    if (events === undefined || events.some((event) => !/^repo:(push|fork)$/.test(event)))
-      return problem(400, "events: unknown event");
-    return {
-      ...{ url: text(body.url), events, active: body.active === true, verifies: body.skip_cert_verification !== true },
-      ...(body.secret !== undefined && { secret: text(body.secret) }),
-    };
+    const { secret, skip_cert_verification: skips } = body;
+    const wanted = { ...common(body), verifies: skips !== true };
+    for (const event of wanted.events) need(/^repo:(push|fork)$/.test(event), 400, `${event} is no event`);
+    return { ...wanted, ...(secret !== undefined && { secret: text(secret) }) };
   },
 };
 
 const dataCenter: Family = {
   path: /^\/rest\/api\/latest\/projects\/([^/]+\/repos\/[^/]+)\/webhooks(\/.*)?$/,
   tokenOf: bearer,
-  forbidden: 401,
   update: "PUT",
   shown: ({ id, url, events, active, secret, verifies }) => ({
     ...{ id, events, url, active, sslVerificationRequired: verifies },
@@ -346,15 +334,10 @@ const dataCenter: Family = {
     const values = all.slice(start, start + limit);
     return { status: 200, body: { values, isLastPage, nextPageStart: isLastPage ? null : start + limit } };
   },
-  wanted(body) {
-    const fields = ["name", "url", "active", "events", "configuration", "sslVerificationRequired"];
-    const field = unknownField(body, ...fields);
-    if (field) return problem(400, `Unrecognized field "${field}"`);
-    return {
-      ...{ url: text(body.url), events: (body.events as string[] | undefined) ?? [], active: body.active === true },
-      ...{ verifies: body.sslVerificationRequired !== false, secret: text(objectOf(body.configuration).secret) },
-    };
-  },
+  fields: [400, "name", "url", "active", "events", "configuration", "sslVerificationRequired"],
+  wanted: ({ configuration, sslVerificationRequired, ...body }) => ({
+    ...{ ...common(body), verifies: sslVerificationRequired !== false, secret: text(objectOf(configuration).secret) },
+  }),
 };
 
 const families = {
@@ -428,7 +411,10 @@ export class WebhookApi {
   }
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { status, body, headers } = await this.result(request, await textOf(request));
+    const { status, body, headers } = await this.result(request, await textOf(request)).catch((error: unknown) => {
+      if (error instanceof StatusError) return problem(error.status, error.message);
+      throw error;
+    });
     response
       .writeHead(status, { "content-type": "application/json", ...headers })
       .end(body === undefined ? "" : JSON.stringify(body));
@@ -439,17 +425,17 @@ export class WebhookApi {
     if (this.instead !== undefined) return this.instead;
     const { pathname, searchParams: query } = new URL(url, "https://localhost");
     const found = (Object.entries(families) as [FamilyName, Family][]).find(([, { path }]) => path.test(pathname));
-    if (found === undefined) return problem(404, "Not Found");
+    need(found !== undefined, 404, "Not Found");
     const [name, family] = found;
-    if (name === "github" && !headers["user-agent"]) return problem(403, "Request forbidden by administrative rules.");
+    need(name !== "github" || !!headers["user-agent"], 403, "Request forbidden by administrative rules.");
     const token = family.tokenOf(headers);
-    if (token === this.reader) return problem(family.forbidden ?? 403, "Resource not accessible by this token");
-    if (token !== this.token) return problem(401, "Bad credentials");
+    need(token !== this.reader, 403, "Resource not accessible by this token");
+    need(token === this.token, 401, "Bad credentials");
     if (this.limit !== undefined && this.limit.left-- <= 0) return this.limited(this.limit.for);
-    if (bytes !== "" && headers["content-type"] !== "application/json") return problem(415, "not JSON");
+    need(bytes === "" || headers["content-type"] === "application/json", 415, "not JSON");
     const [, ...captured] = family.path.exec(pathname)!;
     const parts = captured.map((part = "") => decodeURIComponent(part));
-    if (!this.repositories.has(parts[0]!)) return problem(404, "Not Found");
+    need(this.repositories.has(parts[0]!), 404, "Not Found");
     const body = bytes === "" ? {} : (JSON.parse(bytes) as Body);
     return answerOf(this, name, { origin: `https://${headers.host}`, method, parts, path: pathname, query, body });
   }
@@ -462,10 +448,5 @@ export class WebhookApi {
   }
 }
 
-export type RunningWebhookApi = HttpsServer & { readonly api: WebhookApi };
-
-export async function startWebhookApi(deliver: Deliver): Promise<RunningWebhookApi> {
-  const api = new WebhookApi();
-  api.deliver = deliver;
-  return { api, ...(await startHttpsServer((request, response) => api.answer(request, response))) };
-}
+export type RunningWebhookApi = Awaited<ReturnType<typeof startWebhookApi>>;
+export const startWebhookApi = (deliver: Deliver) => startServerOf(Object.assign(new WebhookApi(), { deliver }));

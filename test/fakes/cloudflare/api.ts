@@ -6,6 +6,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text as textOf } from "node:stream/consumers";
+import { tried } from "../../../service/tried.ts";
 import { type Authority, createAuthority } from "./authority.ts";
 import { cacheRoutes } from "./cache.ts";
 import { certificateRoutes } from "./certificates.ts";
@@ -48,17 +49,11 @@ export type ApiOptions = {
   readonly authority?: Authority;
 };
 
-export type Api = Required<ApiOptions> & {
-  /** What `cloudflare:baseUrl` is set to. */
-  readonly url: string;
-  readonly requests: Seen[];
-  readonly faults: Fault[];
-  readonly close: () => Promise<void>;
-};
+export type Api = Awaited<ReturnType<typeof startApi>>;
 
 const prefix = "/client/v4";
 
-export async function startApi({ zone, ...options }: ApiOptions): Promise<Api> {
+export async function startApi({ zone, ...options }: ApiOptions) {
   const tokens = options.tokens ?? { [apiToken]: permissions };
   const authority = options.authority ?? (await createAuthority("Origin CA of the fake Cloudflare"));
   const requests: Seen[] = [];
@@ -129,6 +124,7 @@ export async function startApi({ zone, ...options }: ApiOptions): Promise<Api> {
   server.keepAliveTimeout = 400_000;
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
   return {
+    /** What `cloudflare:baseUrl` is set to. */
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
     ...{ zone, authority, requests, faults, tokens },
     close: async () => {
@@ -157,10 +153,6 @@ const envelope = ({ code, message, pointer }: Refusal): string => {
 /** undefined for what is no JSON object. */
 function parsed(text: string): Fields | undefined {
   if (text === "") return {};
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = tried((): unknown => JSON.parse(text));
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
 }

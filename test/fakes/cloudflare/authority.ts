@@ -11,17 +11,7 @@ const openssl = (...args: string[]) => run("openssl", args);
 
 export type Pair = { readonly certificate: string; readonly key: string };
 
-export type Authority = {
-  /** The folder of its key; `openAuthority` takes a copy of it. */
-  readonly folder: string;
-  /** PEM: what a program needs to trust it. */
-  readonly certificate: string;
-  /** A key and a certificate for these names, or for a client if there are none. */
-  readonly issue: (commonName: string, names?: readonly string[]) => Promise<Pair>;
-  /** Signs the request's public key, and nothing else of it: names and validity are the caller's. Throws on a bad CSR. */
-  readonly sign: (csr: string, names: readonly string[], days: number) => Promise<string>;
-  readonly close: () => Promise<void>;
-};
+export type Authority = Awaited<ReturnType<typeof openAuthority>>;
 
 const newKey = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
@@ -34,10 +24,12 @@ export async function createAuthority(name: string): Promise<Authority> {
 }
 
 /** An authority that exists already; it owns the folder. */
-export async function openAuthority(folder: string): Promise<Authority> {
+export async function openAuthority(folder: string) {
   const path = (file: string) => join(folder, file);
+  /** PEM: what a program needs to trust it. */
   const certificate = await readFile(path("ca.pem"), "utf8");
 
+  /** Signs the request's public key, and nothing else of it: names and validity are the caller's. Throws on a bad CSR. */
   async function sign(csr: string, names: readonly string[], days: number): Promise<string> {
     // Two signatures at once must not share a file: the name is the serial number, positive by its first digit.
     const serial = `1${randomBytes(15).toString("hex")}`;
@@ -52,6 +44,7 @@ export async function openAuthority(folder: string): Promise<Authority> {
     return readFile(path(`${serial}.pem`), "utf8");
   }
 
+  /** A key and a certificate for these names, or for a client if there are none. */
   async function issue(commonName: string, names: readonly string[] = []): Promise<Pair> {
     const file = randomBytes(8).toString("hex");
     const out = ["-keyout", path(`${file}.key`), "-out", path(file)];

@@ -15,33 +15,23 @@ import { type Answer, originFault } from "./pages.ts";
 import { decide, type SecurityEvent } from "./plane.ts";
 import type { EdgeRequest } from "./request.ts";
 
-export type EdgeOptions = OriginOptions & {
-  /** Where visitors connect by TLS; port 0 takes a free one. */
-  readonly listen: readonly { readonly host: string; readonly port: number }[];
-};
-
 /** One request, as Security Events and the access log would show it together. */
-export type EdgeEvent = {
+type EdgeEvent = {
   readonly ray: string;
   readonly target: string;
   readonly status: number;
   readonly decidedBy?: SecurityEvent | undefined;
 };
 
-export type Edge = {
-  /** As bound, in the order of `listen`. */
-  readonly addresses: readonly { host: string; port: number }[];
-  /** What a visitor must trust. */
-  readonly certificate: string;
-  readonly events: EdgeEvent[];
-  readonly close: () => Promise<void>;
-};
+export type Edge = Awaited<ReturnType<typeof startEdge>>;
+type Address = { readonly host: string; readonly port: number };
 
 /** Hop-by-hop headers, and those that Cloudflare writes itself. */
 const notReturned =
   /^(connection|keep-alive|proxy-.*|trailer|transfer-encoding|upgrade|server|cf-ray|cf-cache-status)$/i;
 
-export async function startEdge(options: EdgeOptions): Promise<Edge> {
+/** `listen`: where visitors connect by TLS; port 0 takes a free one. */
+export async function startEdge({ listen, ...options }: OriginOptions & { readonly listen: readonly Address[] }) {
   const { zone } = options;
   const authority = await createAuthority("Public CA of the fake Cloudflare");
   const { certificate: cert, key } = await authority.issue(zone.name, [zone.name, `*.${zone.name}`]);
@@ -56,39 +46,35 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     const { source, method, target } = seen;
     const verdict = decide(zone, seen);
     const { decidedBy } = verdict;
-    const answer = ({ status, headers, body: text }: Answer) => {
+    const begin = (status: number, headers: readonly string[], cached?: "HIT" | "MISS" | "DYNAMIC") => {
       events.push({ ray, target, status, decidedBy });
-      response.writeHead(status, { ...headers, "cf-ray": ray }).end(text);
+      const own = ["cf-ray", ray, ...(cached ? ["server", "cloudflare", "cf-cache-status", cached] : [])];
+      return response.writeHead(status, [...headers, ...own]);
     };
+    const answer = ({ status, headers, body: text }: Answer) =>
+      void begin(status, Object.entries(headers).flat()).end(text);
     if (verdict.answer) return answer(verdict.answer);
     const [url, cache] = [`https://${seen.host}${target}`, cacheOf(zone)];
     const known = verdict.caches && method === "GET" ? cache.get(url) : undefined;
-    if (known) {
-      events.push({ ray, target, status: 200, decidedBy });
-      const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": "HIT" };
-      response.writeHead(200, [...known.headers, ...Object.entries(own).flat()]).end(known.body);
-      return;
-    }
+    if (known) return void begin(200, known.headers, "HIT").end(known.body);
     const sent = { method, path: target, headers: forwarded(request, source, ray), body };
     const asking = ask(contact(options, verdict, source), sent, options.connectTimeout);
     const got = await asking.catch((error: OriginError) => error);
     if (got instanceof OriginError) return answer(originFault(got.status));
     const status = got.statusCode ?? 520;
-    events.push({ ray, target, status, decidedBy });
-    const kept = pairs(got.rawHeaders).filter(([name]) => !notReturned.test(name));
-    const own = { server: "cloudflare", "cf-ray": ray, "cf-cache-status": verdict.caches ? "MISS" : "DYNAMIC" };
+    const kept = pairs(got.rawHeaders).flatMap((pair) => (notReturned.test(pair[0]) ? [] : pair));
     const parts: Buffer[] = [];
     if (verdict.caches && method === "GET" && status === 200)
       got
         .on("data", (part: Buffer) => parts.push(part))
-        .on("end", () => cache.set(url, { headers: kept.flat(), body: Buffer.concat(parts) }));
-    response.writeHead(status, [...kept, ...Object.entries(own)].flat());
-    got.on("error", () => response.destroy()).pipe(response);
+        .on("end", () => cache.set(url, { headers: kept, body: Buffer.concat(parts) }));
+    got.on("error", () => response.destroy()).pipe(begin(status, kept, verdict.caches ? "MISS" : "DYNAMIC"));
   }
 
-  const addresses: { host: string; port: number }[] = [];
+  /** As bound, in the order of `listen`. */
+  const addresses: Address[] = [];
   const servers: https.Server[] = [];
-  for (const { host, port } of options.listen) {
+  for (const { host, port } of listen) {
     const server = https.createServer({ cert, key }, (request, response) => {
       // A fault of the fake itself: 599, which is no answer of the real Cloudflare.
       handle(request, response).catch((error: unknown) =>
@@ -100,7 +86,9 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
     addresses.push({ host, port: (server.address() as AddressInfo).port });
   }
   return {
-    ...{ addresses, events, certificate: authority.certificate },
+    ...{ addresses, events },
+    /** What a visitor must trust. */
+    certificate: authority.certificate,
     close: async () => {
       for (const server of servers) server.closeAllConnections();
       await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
@@ -109,9 +97,7 @@ export async function startEdge(options: EdgeOptions): Promise<Edge> {
 }
 
 function visitorRequest(request: http.IncomingMessage): EdgeRequest {
-  const headers: Record<string, string[]> = {};
-  for (const [name, value] of pairs(request.rawHeaders))
-    headers[name.toLowerCase()] = [...(headers[name.toLowerCase()] ?? []), value];
+  const headers = request.headersDistinct as Record<string, string[]>;
   return {
     source: (request.socket.remoteAddress ?? "").replace(/^::ffff:/, ""),
     host: (headers.host?.[0] ?? "").replace(/:\d+$/, "").toLowerCase(),
