@@ -42,10 +42,9 @@ type Step = {
    * output that the update computes anew, such as a ruleset's `version`.
    */
   readonly changed: readonly string[];
-  readonly urn: string;
 };
 
-type Diagnostic = { readonly severity: string; readonly message: string; readonly urn?: string };
+type Diagnostic = { readonly severity: string; readonly message: string };
 
 export type Run = {
   /** 0 success, 1 failure, 7 changes despite --expect-no-changes, 255 if a signal ended it. 0 and 7 show no error. */
@@ -58,7 +57,7 @@ export type Run = {
   readonly seconds: number;
 };
 
-export type Resource = { readonly urn: string; readonly type: string; readonly inputs?: object };
+type Resource = { readonly urn: string; readonly inputs?: object };
 
 export type WorkspaceOptions = {
   /** Another workspace's folder of the same project, or a copy: its state and stack file are the start. */
@@ -67,7 +66,6 @@ export type WorkspaceOptions = {
   readonly config?: Readonly<Record<string, unknown>>;
   /** Text, or objects of text. Each text is encrypted by itself, as `pulumi config set --secret --path` does. */
   readonly secrets?: Readonly<Record<string, unknown>>;
-  readonly env?: Readonly<Record<string, string>>;
   /** Folders that come first on PATH, such as that of a test's `ssh`. */
   readonly path?: readonly string[];
   /** Whether the engine starts the fake plugins for each run, as it does the real ones; otherwise they stay. */
@@ -76,28 +74,7 @@ export type WorkspaceOptions = {
   readonly passphrase?: true;
 };
 
-export type Workspace = {
-  readonly folder: string;
-  /** The environment of each command; a test may change it. */
-  readonly env: Record<string, string | undefined>;
-  /** The stack file, with `config` and `secrets`. */
-  readonly stackFile: string;
-  up(...flags: string[]): Promise<Run>;
-  preview(...flags: string[]): Promise<Run>;
-  destroy(...flags: string[]): Promise<Run>;
-  /** The state as text with encrypted secrets, as in the state file. */
-  stateText(): Promise<string>;
-  resources(): Promise<readonly Resource[]>;
-  outputs(): Promise<Readonly<Record<string, unknown>>>;
-  /** Replaces these keys in the stack file; undefined removes one. */
-  configure(config: Readonly<Record<string, unknown>>): void;
-  setSecrets(secrets: Readonly<Record<string, unknown>>): Promise<void>;
-  /** A command of infra/cli, run without a terminal and without an event log. */
-  pushgate(...words: string[]): Promise<Run>;
-  /** Any other command, such as `pulumi("stack", "ls")`, without an event log. */
-  pulumi(...args: string[]): Promise<Run>;
-  close(): void;
-};
+export type Workspace = Awaited<ReturnType<typeof workspace>>;
 
 /** Where the plugins are that a person has installed. */
 export const pluginCache = join(process.env.PULUMI_HOME ?? join(homedir(), ".pulumi"), "plugins");
@@ -144,28 +121,23 @@ function leaves(value: unknown, path: string): string[] {
 
 type Inputs = { readonly inputs?: object } | null;
 type Metadata = { op: string; urn: string; type: string; diffs?: string[] | null; old?: Inputs; new?: Inputs };
-type Event = {
-  resourcePreEvent?: { metadata: Metadata };
-  diagnosticEvent?: { severity: string; message: string; urn?: string };
-};
+type Event = { resourcePreEvent?: { metadata: Metadata }; diagnosticEvent?: Diagnostic };
 
 function readEvents(file: string): Pick<Run, "steps" | "diagnostics"> {
   const text = existsSync(file) ? readFileSync(file, "utf8") : "";
-  const events = text.split("\n").filter((line) => line !== "");
-  const parsed = events.map((line) => JSON.parse(line) as Event);
+  const parsed = text.split("\n").flatMap((line) => (line === "" ? [] : (JSON.parse(line) as Event)));
   const quiet = ["same", "refresh", "read"];
   return {
     steps: parsed
-      .flatMap(({ resourcePreEvent }) => (resourcePreEvent ? [resourcePreEvent.metadata] : []))
+      .flatMap(({ resourcePreEvent }) => resourcePreEvent?.metadata ?? [])
       .filter(({ op }) => !quiet.includes(op))
       .map(({ op, urn, type, diffs, ...states }) => ({
-        ...{ op, type, urn, name: nameOf(urn) },
+        ...{ op, type, name: nameOf(urn) },
         changed: (diffs ?? []).filter((key) => key in { ...states.old?.inputs, ...states.new?.inputs }).sort(),
       })),
     diagnostics: parsed
-      .flatMap(({ diagnosticEvent }) => (diagnosticEvent ? [diagnosticEvent] : []))
-      .filter(({ severity, message }) => severity !== "debug" && !/\busing pulumi-.* from \$PATH/.test(message))
-      .map(({ severity, message, urn }) => ({ severity, message, ...(urn ? { urn } : {}) })),
+      .flatMap(({ diagnosticEvent }) => diagnosticEvent ?? [])
+      .filter(({ severity, message }) => severity !== "debug" && !/\busing pulumi-.* from \$PATH/.test(message)),
   };
 }
 
@@ -189,7 +161,7 @@ const cleanEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PULUMI_|CLOUDFLARE_)/.test(name)));
 
 /** Creates a stack. Throws `noEngine` when the engine is not installed. */
-export async function workspace(options: WorkspaceOptions = {}): Promise<Workspace> {
+export async function workspace(options: WorkspaceOptions = {}) {
   const engine = findEngine();
   if (!engine) throw new Error(noEngine);
   const stack = "test";
@@ -207,6 +179,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   if (existsSync(pluginCache)) symlinkSync(pluginCache, join(folder, "home", "plugins"));
 
   const fakes = fakePlugins(engine);
+  /** The environment of each command; a test may change it. */
   const env: Record<string, string | undefined> = {
     ...cleanEnvironment(),
     PULUMI_HOME: join(folder, "home"),
@@ -218,34 +191,25 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
     PULUMI_DEBUG_COMMANDS: "true",
     NO_COLOR: "1",
     NODE_COMPILE_CACHE: compileCache,
-    ...options.env,
     PATH: [
-      ...(options.path ?? []),
-      dirname(engine),
-      ...fakes,
-      join(repository, "node_modules", ".bin"),
-      options.env?.PATH ?? process.env.PATH ?? "",
+      ...[...(options.path ?? []), dirname(engine), ...fakes],
+      ...[join(repository, "node_modules", ".bin"), process.env.PATH ?? ""],
     ].join(delimiter),
   };
 
   const staying =
     options.starts || fakes.length === 0 ? undefined : stayingPlugins(fakes.map((path) => basename(path)));
   let runs = 0;
-  const run = (args: readonly string[], events?: string, command = engine!): Promise<Run> => {
-    const begin = (found = {}) => start(args, events, command, { ...env, ...found });
+  const run = (args: readonly string[], events?: string, command = engine): Promise<Run> => {
+    const begin = async (found = {}): Promise<Run> => {
+      const how = { cwd: folder, env: { ...env, ...found }, check: false, timeout: patience };
+      const started = performance.now();
+      const ran = await execute(command, args, how);
+      return { ...ran, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
+    };
     // Without events the engine needs no plugin.
     return staying && (events !== undefined || command !== engine) ? staying.during(env, begin) : begin();
   };
-  async function start(
-    args: readonly string[],
-    events: string | undefined,
-    command: string,
-    env: NodeJS.ProcessEnv,
-  ): Promise<Run> {
-    const started = performance.now();
-    const ran = await execute(command, args, { cwd: folder, env, check: false, timeout: patience });
-    return { ...ran, ...readEvents(events ?? ""), seconds: (performance.now() - started) / 1000 };
-  }
   async function operate(...args: string[]): Promise<Run> {
     const events = join(folder, `events-${++runs}.json`);
     const flags = ["--stack", stack, "--non-interactive", "--color", "never", "--event-log", events];
@@ -259,6 +223,7 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   }
 
   const stackFile = join(folder, `Pulumi.${stack}.yaml`);
+  /** Replaces these keys in the stack file; undefined removes one. */
   function configure(config: Readonly<Record<string, unknown>>): void {
     const file = parse(readFileSync(stackFile, "utf8")) as { config?: Record<string, unknown> };
     // stringify omits a key whose value is undefined.
@@ -276,28 +241,19 @@ export async function workspace(options: WorkspaceOptions = {}): Promise<Workspa
   configure(options.config ?? {});
   await setSecrets(options.secrets ?? {});
 
+  /** The state as text with encrypted secrets, as in the state file. */
+  const stateText = () => must("stack", "export", "--stack", stack);
   return {
-    folder,
-    env,
-    stackFile,
-    configure,
-    setSecrets,
-    up: (...flags) => operate("up", "--yes", "--skip-preview", ...flags),
-    preview: (...flags) => operate("preview", ...flags),
-    destroy: (...flags) => operate("destroy", "--yes", "--skip-preview", ...flags),
-    stateText: () => must("stack", "export", "--stack", stack),
-    async resources() {
-      const state = JSON.parse(await must("stack", "export", "--stack", stack)) as {
-        deployment: { resources?: Resource[] };
-      };
-      return state.deployment.resources ?? [];
-    },
-    async outputs() {
-      return JSON.parse(await must("stack", "output", "--json", "--show-secrets", "--stack", stack));
-    },
-    pushgate: (...words) =>
+    ...{ folder, env, stackFile, configure, setSecrets, stateText },
+    up: (...flags: string[]) => operate("up", "--yes", "--skip-preview", ...flags),
+    preview: (...flags: string[]) => operate("preview", ...flags),
+    destroy: (...flags: string[]) => operate("destroy", "--yes", "--skip-preview", ...flags),
+    resources: async (): Promise<Resource[]> => JSON.parse(await stateText()).deployment.resources ?? [],
+    /** A command of infra/cli, run without a terminal and without an event log. */
+    pushgate: (...words: string[]) =>
       run([join(repository, "infra/cli/pushgate.cjs"), ...words, "--stack", stack], undefined, process.execPath),
-    pulumi: (...args) => run(args),
+    /** Any other command, such as `pulumi("stack", "ls")`, without an event log. */
+    pulumi: (...args: string[]) => run(args),
     close: () => {
       staying?.close();
       rmSync(folder, { recursive: true, force: true });

@@ -7,19 +7,8 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bareHost } from "../infra/evaluate.ts";
 
-export type FakeSsh = {
-  /** One line for each probe. */
-  readonly log: string;
-  /** From now on the host has a key and shows its certificate request, as after the first `up`. */
-  readonly keyed: () => void;
-  /** From now on a probe takes as many seconds. */
-  readonly slow: (seconds: number) => void;
-  /** From now on this host, such as root@web1.example.org, is down. */
-  readonly down: (target: string) => void;
-};
-
 /** `folder` goes first on PATH. */
-export function fakeSsh(folder: string): FakeSsh {
+export function fakeSsh(folder: string) {
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", join(folder, "key")];
   execFileSync("openssl", ["req", "-new", ...key, "-subj", "/CN=x", "-out", join(folder, "csr")], { stdio: "pipe" });
   const probe = join(folder, "probe.json");
@@ -37,9 +26,13 @@ esac
   writeFileSync(join(folder, "ssh"), script);
   chmodSync(join(folder, "ssh"), 0o755);
   return {
+    /** One line for each probe. */
     log: join(folder, "log"),
-    slow: (seconds) => writeFileSync(join(folder, "slow"), `${seconds}`),
-    down: (target) => writeFileSync(join(folder, target), ""),
+    /** From now on a probe takes as many seconds. */
+    slow: (seconds: number) => writeFileSync(join(folder, "slow"), `${seconds}`),
+    /** From now on this host, such as root@web1.example.org, is down. */
+    down: (target: string) => writeFileSync(join(folder, target), ""),
+    /** From now on the host has a key and shows its certificate request, as after the first `up`. */
     keyed() {
       const answer = JSON.parse(bareHost()) as { rows: unknown[] };
       const request = Buffer.from(readFileSync(join(folder, "csr"), "utf8")).toString("base64");

@@ -24,7 +24,7 @@ const home = process.env.PULUMI_HOME ?? join(homedir(), ".pulumi");
 const folder = join(home, "versions", engineVersion, "bin");
 
 /** The path of the cached engine, which may not exist yet. */
-export const enginePath = join(folder, "pulumi");
+const enginePath = join(folder, "pulumi");
 
 const pathEntries = (): string[] => (process.env.PATH ?? "").split(delimiter).filter((entry) => entry !== "");
 
@@ -41,10 +41,8 @@ function releaseOf(pulumi: string): string | undefined {
  */
 export function findEngine(): string | undefined {
   if (existsSync(enginePath)) return enginePath;
-  const minor = engineVersion.split(".").slice(0, 2).join(".") + ".";
-  const installed = pathEntries()
-    .filter((entry) => !entry.includes("node_modules"))
-    .map((entry) => join(entry, "pulumi"));
+  const minor = engineVersion.replace(/\d+$/, "");
+  const installed = pathEntries().flatMap((entry) => (entry.includes("node_modules") ? [] : join(entry, "pulumi")));
   return installed.find((path) => existsSync(path) && releaseOf(path)?.startsWith(minor));
 }
 

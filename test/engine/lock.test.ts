@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { isWrite, type Seen } from "../fakes/cloudflare/api.ts";
 import { type Rule, rulesOf } from "../fakes/cloudflare/zone.ts";
-import { patience } from "./engine.ts";
 import { custom, origin } from "./foreign-rules.ts";
 import { hostsThatAre, type ProgramStack, programStack, succeeded } from "./program-stack.ts";
 
@@ -37,7 +36,7 @@ function atRead(phase: string, act: () => void): void {
   };
 }
 
-describe("in a zone that held only pushgate's rules at the first `up`", { timeout: patience }, () => {
+describe("in a zone that held only pushgate's rules at the first `up`", () => {
   beforeAll(async () => {
     w = await programStack();
     w.ssh.keyed();

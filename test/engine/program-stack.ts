@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { Edge } from "../../infra/config/settings.ts";
 import type { Drift } from "../../infra/contract.ts";
-import { type Api, apiToken, startApi } from "../fakes/cloudflare/api.ts";
+import { apiToken, startApi } from "../fakes/cloudflare/api.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { secrets, stackFile } from "../fixtures.ts";
-import { type Run, type Workspace, workspace } from "./engine.ts";
-import { type FakeSsh, fakeSsh } from "./fake-ssh.ts";
+import { type Run, type Workspace, type WorkspaceOptions, workspace } from "./engine.ts";
+import { fakeSsh } from "./fake-ssh.ts";
 
 const withoutSites = {
   "pushgate:hooks": stackFile["pushgate:hooks"].map(({ site: _site, ...hook }) => hook),
@@ -39,49 +39,29 @@ export const atCloudflare = ({ steps }: Run): string[] =>
 export const itemsOf = ({ stdout }: Run): Drift[] =>
   stdout.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Drift]));
 
-export type ProgramStack = {
-  /** First on PATH. A test may put files into it. */
-  readonly folder: string;
-  readonly ssh: FakeSsh;
-  readonly api: Api;
-  readonly stack: Workspace;
-  /** Another stack of the same program without a state, as after a loss of the state. */
-  readonly again: () => Promise<Workspace>;
-  readonly close: () => Promise<void>;
-};
+export type ProgramStack = Awaited<ReturnType<typeof programStack>>;
 
-type ProgramOptions = {
+type ProgramOptions = Pick<WorkspaceOptions, "starts" | "passphrase"> & {
   /** With the site of the first hook; if left out, without a site. */
   readonly site?: true;
-  /** `pushgate:hosts`; that of test/fixtures.ts if left out. */
-  readonly hosts?: readonly object[];
   /** `pushgate:edge`; plan pro if left out. */
   readonly edge?: Pick<Edge, "plan"> & Partial<Edge>;
-  /** Token -> permissions. The fake reads it at each request. */
-  readonly tokens?: Readonly<Record<string, readonly string[]>>;
-  readonly starts?: true;
-  readonly passphrase?: true;
 };
 
-export async function programStack(options: ProgramOptions = {}): Promise<ProgramStack> {
-  const { site, hosts, edge = { plan: "pro" }, tokens, starts, passphrase } = options;
+export async function programStack({ site, edge = { plan: "pro" }, ...options }: ProgramOptions = {}) {
+  /** First on PATH. A test may put files into it. */
   const folder = mkdtempSync(join(tmpdir(), "pushgate-program-"));
   const ssh = fakeSsh(folder);
-  const api = await startApi({ zone: emptyZone("example.org", edge.plan), ...(tokens && { tokens }) });
+  const api = await startApi({ zone: emptyZone("example.org", edge.plan) });
   const stacks: Workspace[] = [];
+  /** Another stack of the same program without a state, as after a loss of the state. */
   const again = async (): Promise<Workspace> => {
+    const own = { "pushgate:edge": edge, "cloudflare:baseUrl": api.url };
     const stack = await workspace({
-      config: {
-        ...stackFile,
-        ...(!site && withoutSites),
-        ...(hosts && { "pushgate:hosts": hosts }),
-        "pushgate:edge": edge,
-        "cloudflare:baseUrl": api.url,
-      },
+      config: { ...stackFile, ...(!site && withoutSites), ...own },
       secrets: { "cloudflare:apiToken": apiToken, "pushgate:secrets": secrets },
       path: [folder],
-      ...(starts && { starts }),
-      ...(passphrase && { passphrase }),
+      ...options,
     });
     stacks.push(stack);
     return stack;

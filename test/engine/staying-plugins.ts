@@ -8,53 +8,32 @@ const program = fileURLToPath(new URL("../fakes/plugins/staying.ts", import.meta
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export type StayingPlugins = {
-  /**
-   * Starts a run of the engine with `env` as the plugins' environment, too. `found`: what the engine needs to find them.
-   * Adds to `stderr` what plugins and program print meanwhile. Throws during another run, as both would share `env`.
-   */
-  during<Run extends { readonly stderr: string }>(
-    env: Environment,
-    run: (found: Readonly<Record<string, string>>) => Promise<Run>,
-  ): Promise<Run>;
-  close(): void;
-};
-
-/** The next message of the process. Throws if the process ends. */
-async function messageOf<Message>(child: ChildProcess): Promise<Message> {
-  const done = new AbortController();
-  const { signal } = done;
-  const ended = once(child, "exit", { signal }).then(([code]) => {
-    throw new Error(`The fake plugins ended with ${code}.`);
-  });
-  try {
-    const [message] = await Promise.race([once(child, "message", { signal }), ended]);
-    return message as Message;
-  } finally {
-    done.abort();
-  }
-}
-
 /** `names`: the fakes that replace a plugin which is not installed. */
-export function stayingPlugins(names: readonly string[]): StayingPlugins {
+export function stayingPlugins(names: readonly string[]) {
   const providers = (["command", "cloudflare"] as const).filter((name) => names.includes(name));
   let child: ChildProcess | undefined;
+  let ended: Promise<never>;
   let ports: Ports;
   let printed = "";
+  /** Throws if the process ends. */
+  const messageOf = async (process: ChildProcess) => (await Promise.race([once(process, "message"), ended]))[0];
   async function start(env: Environment): Promise<ChildProcess> {
     const started = fork(program, { env, stdio: ["ignore", "pipe", "pipe", "ipc"] });
     for (const output of [started.stdout!, started.stderr!])
       output.setEncoding("utf8").on("data", (text: string) => {
         printed += text;
       });
-    ports = await messageOf<Ports>(started).catch((error: Error) => {
-      throw new Error(`${error.message} ${printed}`);
+    ended = once(started, "exit").then(([code]) => {
+      throw new Error(`The fake plugins ended with ${code}. ${printed}`);
     });
+    ended.catch(() => {});
+    ports = await messageOf(started);
     return started;
   }
+  /** Returns what the engine needs to find the plugins. */
   async function use(env: Environment): Promise<Record<string, string>> {
     if (child?.exitCode !== null || child.signalCode !== null) child = await start(env);
-    const answer = messageOf<boolean>(child);
+    const answer = messageOf(child);
     child.send(env);
     if (await answer) {
       // The engine ended and left its program waiting; it would have killed it.
@@ -68,15 +47,21 @@ export function stayingPlugins(names: readonly string[]): StayingPlugins {
     };
   }
   let isUsed = false;
-  const during: StayingPlugins["during"] = async (env, run) => {
-    if (isUsed) throw new Error("Two runs of a stack at once need plugins that the engine starts.");
-    isUsed = true;
-    try {
-      const ended = await run(await use(env));
-      return { ...ended, stderr: ended.stderr + printed };
-    } finally {
-      isUsed = false;
-    }
+  return {
+    /**
+     * Starts a run of the engine with `env` as the plugins' environment, too. Adds to `stderr` what plugins and program
+     * print meanwhile. Throws during another run, as both would share `env`.
+     */
+    async during<Run extends { readonly stderr: string }>(env: Environment, run: (found: object) => Promise<Run>) {
+      if (isUsed) throw new Error("Two runs of a stack at once need plugins that the engine starts.");
+      isUsed = true;
+      try {
+        const { stderr, ...others } = await run(await use(env));
+        return { ...others, stderr: stderr + printed };
+      } finally {
+        isUsed = false;
+      }
+    },
+    close: () => void child?.kill(),
   };
-  return { during, close: () => void child?.kill() };
 }

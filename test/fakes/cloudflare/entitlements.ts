@@ -37,7 +37,6 @@ export const quota = (phase: string, plan: Plan): number =>
 
 const booleans = [true, false];
 const configValues: Readonly<Record<string, readonly unknown[]>> = {
-  automatic_https_rewrites: booleans,
   bic: booleans,
   email_obfuscation: booleans,
   rocket_loader: booleans,
