@@ -265,6 +265,29 @@ describe("the egress table", () => {
     expect(await tables()).toContain("pushgate_egress");
   });
 
+  test("its unit restarts any number of times and after a failed attempt, and would do neither without its two lines", async () => {
+    const restart = async (times: number) => {
+      const command = `rm -f /run/tried; for _ in $(seq ${times}); do systemctl restart pushgate-egress.service || exit 1; done`;
+      const { code } = await host.inside(command, { check: false });
+      return [code, await isActive("pushgate-egress.service")];
+    };
+    const withLines = (lines: string, work: () => Promise<unknown>) =>
+      withDropIn(host, "pushgate-egress.service", lines, work);
+    expect(await restart(12)).toEqual([0, "active"]);
+    await withLines("[Unit]\nStartLimitIntervalSec=60s", async () => expect(await restart(12)).toEqual([1, "failed"]));
+
+    const once = 'ExecStartPre=+/bin/sh -c "test -e /run/tried || { : >/run/tried; exit 1; }"';
+    await withLines(once, async () => {
+      expect(await restart(1)).toEqual([1, "activating"]);
+      await until(
+        "the unit is active",
+        async () => (await isActive("pushgate-egress.service")) === "active" || undefined,
+      );
+    });
+    await withLines(`${once}\nRestart=no`, async () => expect(await restart(1)).toEqual([1, "failed"]));
+    expect(await tables()).toContain("pushgate_egress");
+  });
+
   test("it is loaded again after a restart of nftables.service, which flushes all rules", async () => {
     await host.inside("systemctl start nftables.service && systemctl restart nftables.service");
     await until("the table is there", async () => (await tables()).includes("pushgate_egress") || undefined);

@@ -1,4 +1,8 @@
 /** What a site's configuration becomes, where golden.test.ts does not show it: settings, units, facts. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import * as v from "valibot";
 import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
@@ -7,7 +11,7 @@ import { builderLayer, builderSettings } from "../../../infra/host/builder/build
 import { look } from "../../../infra/host/builder/hugo.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { credentialFiles } from "../../../infra/host/secrets/secrets.ts";
-import { endOfFolders } from "../../../service/builder/build/content.ts";
+import { beginOfBuild, endOfFolders } from "../../../service/builder/build/content.ts";
 import { builderShape } from "../../../service/builder/settings.ts";
 import { reporterShape } from "../../../service/reporter/settings.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
@@ -30,6 +34,10 @@ describe("exposure", () => {
   test.each([
     [units.fetcher("docs"), 2],
     [units.generator("site"), 2],
+    [units.agent("docs"), 3],
+    [units.reconcile("docs"), 7],
+    // It removes what other accounts made.
+    [units.stop("site"), 9],
     [units.build("docs"), 11],
     [units.generator("docs"), 11],
     [units.report("docs"), 11],
@@ -136,6 +144,30 @@ test.each<[of: string, change: Partial<Site>, setsStatus: true | undefined, cred
   expect(loaded).toEqual(ofDocs.map(([kind, name]) => `${kind}:${paths.credentials}/${name}`));
   const names = ["docs", "docs.deploy-key", ...ofDocs.map(([, name]) => name), "site"];
   expect(credentialFiles(settings)).toEqual(names.sort());
+});
+
+test("the generator's shell says which build it is, lists folders and pages, and becomes Hugo; without Hugo it ends with systemd's 203", () => {
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-generator-"));
+  const hugo = join(folder, "hugo");
+  const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
+  const hook = { ...plainHook, site: { ...plainHook.site!, previews } };
+  const files = filesOf({ ...rebuilt, hooks: [hook, docsHook] });
+  const started = (name: string, input = "") => {
+    const [command = ""] = values(endingIn(units.generator(name), files), "ExecStart");
+    const words = command.replaceAll("$$", "$").replace("/usr/bin/hugo", hugo).replaceAll("/cache", folder);
+    const env = { PATH: process.env.PATH, INVOCATION_ID: "f".repeat(32) };
+    const { status, stdout } = spawnSync("sh", ["-c", words], { cwd: folder, env, input, encoding: "utf8" });
+    return [status, stdout.trimEnd().split("\n")] as const;
+  };
+  const first = `${beginOfBuild}${"f".repeat(32)}`;
+  expect(started("site")).toEqual([203, [first]]);
+  writeFileSync(hugo, '#!/bin/sh\necho "$HUGO_BASEURL$*"\n', { mode: 0o755 });
+  const flags = "--minify --noChmod --noTimes";
+  expect(started("site")).toEqual([0, [first, look.folders, endOfFolders, flags]]);
+  expect(readFileSync(join(folder, "pages.csv"), "utf8")).toBe(`${look.pages}\n`);
+  expect(started("site-previews")).toEqual([1, [first]]);
+  const [status, printed] = started("site-previews", "https://preview.example.org/map/\n");
+  expect([status, printed.at(-1)]).toEqual([0, `https://preview.example.org/map/${flags}`]);
 });
 
 test("the settings of previews name their address, which the builder sends to Hugo; they have credentials of their own", () => {
