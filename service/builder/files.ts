@@ -89,7 +89,7 @@ export function remove(path: Path): void {
   const stat = ifThere(() => fs.lstatSync(path));
   if (!stat?.isDirectory()) return void ifThere(() => fs.unlinkSync(path));
   within(path, (here) => {
-    // Unless it is of the generator's account, whose unit has opened it for the builder.
+    // Unless it is of another account, whose unit has opened it for the builder.
     if ((stat.mode & 0o700) !== 0o700) tried(() => fs.chmodSync(here, 0o755));
     for (const name of eachName(here)) remove(Buffer.concat([Buffer.from(`${here}/`), name]));
   });
@@ -108,7 +108,7 @@ export function moveAside(folder: string, path: Path): string {
   return aside;
 }
 
-/** Bytes of a folder that has a few thousand entries at most, whatever the file system is. */
+/** Bytes of a folder that has a few thousand entries at most on the file systems that Debian installs. */
 const small = 64 << 10;
 
 /** One after the other: there may be millions. */

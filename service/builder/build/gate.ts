@@ -19,10 +19,9 @@ export function gate(
   version = "",
 ): Build {
   const { limits, folders } = settings;
-  const { found, pointers } = lookAt(out);
+  const { found, pointers } = lookAt(out, limits.releaseBytes);
   const shadowed = found.files.filter((path) => folders.some((name) => isUnder(path, name)));
   const pages = pagesOf(found.files);
-  const bytes = [...found.hashes.values()].reduce((sum, { size }) => sum + onDisk(size), 0);
   const home = found.hashes.get("index.html");
   const than =
     former === null
@@ -40,8 +39,6 @@ export function gate(
       shadowed.length > 0,
     [`${version}only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`]:
       pages < Math.ceil(((former ?? content) * limits.pagesPercent) / 100),
-    [`the site takes ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Raise hooks[].site.limits.releaseMiB.`]:
-      bytes > limits.releaseBytes,
   };
   const [fault] = Object.entries(faults).find(([, isSo]) => isSo) ?? [];
   if (fault !== undefined) throw rejected(fault);
@@ -53,15 +50,27 @@ export const pagesOf = (files: readonly string[]): number => files.filter((path)
 /** What the generator wrote; the hash of each file. */
 export type Build = Tree & { readonly hashes: ReadonlyMap<string, Hashed> };
 
+const notUtf8 = (path: string): string => `Hugo wrote a name that is not UTF-8: ${listed([path])}. Rename it.`;
+
 /** Bytes that a pointer of Git LFS takes; few other files have that size. */
 const ofPointer = { least: 120, most: 150 } as const;
 
-export function lookAt(out: string): { readonly found: Build; readonly pointers: readonly string[] } {
+/** Reads no more than a release may have: each of many links to one file, or a sparse file, may look as large. */
+export function lookAt(out: string, most: number): { readonly found: Build; readonly pointers: readonly string[] } {
   try {
     const hashes = new Map<string, Hashed>();
     const pointers: string[] = [];
+    let bytes = 0;
+    const admit = (size: number): void => {
+      bytes += onDisk(size);
+      if (bytes <= most) return;
+      throw rejected(
+        `the site takes more than the ${mebibytes(most)} MiB on the disk that it may take. Raise hooks[].site.limits.releaseMiB.`,
+      );
+    };
     const found = walk(out, few(), (path, at) => {
-      const built = hashed(at);
+      const built = hashed(at, undefined, admit);
+      if (hashes.has(path)) throw rejected(notUtf8(path));
       hashes.set(path, built);
       if (built.size >= ofPointer.least && built.size <= ofPointer.most && isPointer(at)) pointers.push(path);
     });
@@ -70,6 +79,6 @@ export function lookAt(out: string): { readonly found: Build; readonly pointers:
     const { code, path } = error as NodeJS.ErrnoException;
     if (code === "E2BIG") throw rejected(`Hugo wrote ${tooMany}. Make the site smaller.`);
     if (code !== "ENOENT") throw error;
-    throw rejected(`Hugo wrote a name that is not UTF-8: ${listed([String(path)])}. Rename it.`);
+    throw rejected(notUtf8(String(path)));
   }
 }

@@ -13,11 +13,12 @@ export type Hashed = { readonly size: number; readonly sha256: string };
 
 const piece = Buffer.allocUnsafe(1 << 20);
 
-/** The hash is of the bytes that were used, also where the file changes meanwhile. */
-export function hashed(file: string, use = (_bytes: Buffer): void => {}): Hashed {
+/** The hash is of the bytes that were used, also where the file changes meanwhile. `admit` gets the size, before any is read. */
+export function hashed(file: string, use = (_bytes: Buffer): void => {}, admit = (_size: number): void => {}): Hashed {
   return withFile(file, reading, (descriptor) => {
     const stat = fstatSync(descriptor);
     if (!stat.isFile()) throw rejected(`${file} is no longer a file. Push again.`);
+    admit(stat.size);
     const hash = crypto().createHash("sha256");
     let size = 0;
     while (size < stat.size) {
@@ -40,5 +41,18 @@ export function linkSame(published: string, sha256: string, to: string): boolean
   return tried(() => linkSync(published, to) ?? true) ?? false;
 }
 
-export const copy = (from: string, to: string): Hashed =>
-  withFile(to, "wx", (target) => hashed(from, (bytes) => writeFileSync(target, bytes)), 0o444);
+/** Copies what the gate has seen. Throws Setback where the file is another one now: a process of the build may still write. */
+export function copy(from: string, to: string, seen: Hashed): Hashed {
+  const isSeen = (is: boolean): void => {
+    if (!is) throw rejected(`${from} was changed while the site was published. Push again.`);
+  };
+  const write = (target: number) =>
+    hashed(
+      from,
+      (bytes) => writeFileSync(target, bytes),
+      (size) => isSeen(size === seen.size),
+    );
+  const copied = withFile(to, "wx", write, 0o444);
+  isSeen(copied.sha256 === seen.sha256);
+  return copied;
+}

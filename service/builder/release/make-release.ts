@@ -8,7 +8,7 @@ import { below, counting, isUnder, remove, type Tree } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { copy, hashOf, linkSame } from "./link-or-copy.ts";
+import { copy, type Hashed, hashOf, linkSame } from "./link-or-copy.ts";
 import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
@@ -57,14 +57,17 @@ function addBuilt({ places, release, folder, files }: Draft, found: Build): void
     const target = join(folder, path);
     const isKnown = former?.get(path)?.sha256 === built.sha256;
     const isLinked = isKnown && linkSame(join(places.release(current!), path), built.sha256, target);
-    if (!isLinked) needRoom(places.site, built.size);
-    files.set(path, { ...(isLinked ? built : copyOf(places.out, path, target)), built: release });
+    if (!isLinked) {
+      needRoom(places.site, built.size);
+      copyBuilt(places.out, path, target, built);
+    }
+    files.set(path, { ...built, built: release });
   }
 }
 
 /** Of what the generator wrote, by descriptors: it may still exchange a folder for a link. */
-const copyOf = (out: string, path: string, target: string) =>
-  below(out, path.split("/").slice(0, -1).join("/"), (here) => copy(join(here, basename(path)), target));
+const copyBuilt = (out: string, path: string, target: string, built: Hashed) =>
+  below(out, path.split("/").slice(0, -1).join("/"), (here) => copy(join(here, basename(path)), target, built));
 
 /** With those of what is carried along. */
 function foldersOf({ folders }: Tree, { files }: Draft): ReadonlySet<string> {

@@ -1,6 +1,6 @@
 /** What a build must be, with each fault's text, to the page and to the byte. */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { linkSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { onDisk } from "../../../../service/builder/build/disk.ts";
@@ -13,6 +13,11 @@ import { pointer } from "../hugo-site.ts";
 
 onFolder();
 const write = (path: string, text = "<p>text</p>") => writeFileSync(join(out, path), text);
+
+/** A file whose name is not UTF-8; and one whose name has these bytes. */
+const writeNamed = (...bytes: number[]): void => {
+  for (const end of [[0xff], bytes]) writeFileSync(Buffer.concat([Buffer.from(`${out}/x`), Buffer.from(end)]), "");
+};
 
 /** Why a build is rejected, or "". */
 function fault(former: number | null = null, hint = "", releaseBytes = 5 << 20, content = 0): string {
@@ -38,7 +43,7 @@ test("half of the published pages, which end with .html or .htm, are enough, and
       "none, lower hooks[].site.limits.pagesPercent (50).",
   );
   expect(fault(null, "", bytes - 1)).toBe(
-    "the site takes 0.0 MiB on the disk, and may take 0.0. Raise hooks[].site.limits.releaseMiB.",
+    "the site takes more than the 0.0 MiB on the disk that it may take. Raise hooks[].site.limits.releaseMiB.",
   );
 });
 
@@ -46,6 +51,17 @@ test.each<[string, () => unknown, string | RegExp]>([
   ["a link", () => symlinkSync("/etc", join(out, "etc")), "Hugo wrote symbolic links, which may lead anywhere: etc."],
   ["more than fits into memory", () => fill(out, 2_300), `Hugo wrote ${tooMany}. Make the site smaller.`],
   ["a pipe", () => spawnSync("mkfifo", [join(out, "p")]), "Hugo wrote something that is no file: p. Remove it."],
+  ["a name that is not UTF-8", () => writeNamed(0xff), /^Hugo wrote a name that is not UTF-8: .*x.*\. Rename it\.$/],
+  ["two names that are one as text", () => writeNamed(0xef, 0xbf, 0xbd), /^Hugo wrote a name that is not UTF-8: .*x/],
+  [
+    "links to one file, which is large enough together",
+    () => {
+      writeFileSync(join(out, "a"), "");
+      truncateSync(join(out, "a"), 3 << 20);
+      linkSync(join(out, "a"), join(out, "b"));
+    },
+    /^the site takes more than the 5\.0 MiB on the disk/,
+  ],
   ["a pointer of Git LFS", () => write("a.pdf", pointer), "these files are pointers of Git LFS: a.pdf. Name them in"],
   [
     "a file that nginx would not serve",
@@ -77,5 +93,5 @@ test("a build without a home page, with an empty one or with too few pages has t
 test("an error of the disk is no fault of the build", () => {
   rmSync(out, { recursive: true });
   writeFileSync(out, "");
-  expect(() => gate(out, { folders: [] } as unknown as BuilderSettings, null, 0, "")).toThrow(/^ENOTDIR/);
+  expect(() => gate(out, { folders: [], limits: {} } as unknown as BuilderSettings, null, 0, "")).toThrow(/^ENOTDIR/);
 });

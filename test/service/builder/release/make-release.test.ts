@@ -36,7 +36,9 @@ onPlaces();
 /** Of the last release. */
 let warnings: string[];
 let commits = 0;
-function make({ found } = lookAt(places.out), of = places) {
+const looked = () => lookAt(places.out, 1 << 30);
+
+function make({ found } = looked(), of = places) {
   warnings = [];
   const commit = (++commits).toString(16).padStart(40, "0");
   return makeRelease({ assets: ["css", "png"] }, of, { commit, from: { folder: "" }, warnings }, found);
@@ -84,6 +86,18 @@ test("a file that Hugo still writes changes no release, as it was copied and not
   expect(readFileSync(at(id, "a.html"), "utf8")).toBe("built");
 });
 
+test.each([
+  ["longer", "built and more"],
+  ["another", "other"],
+])("a file that is %s than the gate has seen is in no release", async (_, text) => {
+  mkdirSync(places.out);
+  writeFileSync(join(places.out, "a.html"), "built");
+  const before = looked();
+  writeFileSync(join(places.out, "a.html"), text);
+  await expect(make(before)).rejects.toThrow(/a\.html was changed while the site was published\. Push again\.$/);
+  expect(readdirSync(places.releases)).toEqual([]);
+});
+
 test("files and folders of a release are read-only, those that are carried along too, and may be called __proto__", async () => {
   await release({ "former/deep/a.css": "a" });
   const id = await release({ "__proto__/constructor.css": "x" });
@@ -99,7 +113,7 @@ test("files and folders of a release are read-only, those that are carried along
 test("a folder in place of a file is no part of a release", () => {
   const [folder, to] = [join(places.site, "folder"), join(places.site, "to")];
   mkdirSync(folder);
-  expect(() => copy(folder, to)).toThrow(`${folder} is no longer a file. Push again.`);
+  expect(() => copy(folder, to, { size: 0, sha256: "" })).toThrow(`${folder} is no longer a file. Push again.`);
 });
 
 test("an asset stays as long as a release that built it is kept, and a page does not", async () => {
@@ -171,10 +185,10 @@ test.each<[string, (id: string) => unknown, string]>([
 test("a release of which a file is missing, or that the disk does not take, is an error and leaves no folder", async () => {
   mkdirSync(places.out);
   writeFileSync(join(places.out, "missing.html"), "");
-  const looked = lookAt(places.out);
+  const before = looked();
   rmSync(join(places.out, "missing.html"));
-  await expect(make(looked)).rejects.toThrow("ENOENT");
-  const elsewhere = make(lookAt(places.out), { ...places, site: join(places.site, "missing") });
+  await expect(make(before)).rejects.toThrow("ENOENT");
+  const elsewhere = make(looked(), { ...places, site: join(places.site, "missing") });
   await expect(elsewhere).rejects.toThrow(
     /^the disk did not take what was written: sync: .*: No such file or directory$/,
   );
