@@ -26,11 +26,15 @@ export const list = <T extends v.GenericSchema>(
 export const some = <T extends v.GenericSchema>(item: T, form: string, description: string) =>
   v.pipe(v.array(item), v.minLength(1), v.metadata({ form: `a list of at least one ${form}`, description }));
 
-/** Not a list, which strictObject takes for an object without keys. */
+/** Not a list, which valibot takes for an object without keys. */
 const noList = <T>() => v.custom<Record<string, T>>((value) => v.is(v.object({}), value) && !Array.isArray(value));
 
+const strictObject = <const T extends v.ObjectEntries>(entries: T) =>
+  // Names each key that it does not know. valibot's strictObject, whose type this has, names the first alone.
+  v.objectWithRest(entries, v.never()) as unknown as v.StrictObjectSchema<T, undefined>;
+
 export const object = <const T extends v.ObjectEntries>(entries: T) =>
-  Object.assign(v.pipe(noList<unknown>(), v.strictObject(entries)), { entries });
+  Object.assign(v.pipe(noList<unknown>(), strictObject(entries)), { entries });
 
 export const named = <const T extends v.GenericSchema<string>>(value: T, form: string, description: string) => {
   const map = v.pipe(noList<string>(), v.record(v.string(), value), v.metadata({ form, description }));

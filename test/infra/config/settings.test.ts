@@ -162,7 +162,7 @@ test.each<[says: string, Changes, ...more: string[]]>([
   [
     'edge is "pro"',
     {
-      ...{ edge: "pro", typo: {}, "hosts[0].address": "none", "hosts[0].originPort": -1 },
+      ...{ edge: "pro", typo: {}, tpyo: 1, "hosts[0].address": "none", "hosts[0].originPort": -1 },
       ...{ "hosts[1]": { ...second, hostname: "a.example.com" }, "hosts[2]": second, "hooks[0].branch": "" },
       "hooks[1]": { ...hook, repository: "git@gitlab.com:example/site.git" },
       "secrets.site.current": "hunter2",
@@ -171,6 +171,7 @@ test.each<[says: string, Changes, ...more: string[]]>([
     "hosts[0].originPort is -1",
     "hooks[0].branch is empty",
     "typo is not a key",
+    "tpyo is not a key",
     'hosts[1].hostname is "a.example.com", which is not in the zone example.org',
     'hosts[2].name repeats hosts[1].name, "web2"',
     'hosts[2].ssh repeats hosts[1].ssh, "root@web2"',
