@@ -6,7 +6,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gitHosts } from "../../service/git-hosts/index.ts";
-import { startServerOf, trickle } from "./https-server.ts";
+import { startServerOf } from "./https-server.ts";
 
 type SetResult = Readonly<Record<"commit" | "state" | "context" | "description" | "url", unknown>>;
 
@@ -18,7 +18,6 @@ export type Faults = {
   headers?: OutgoingHttpHeaders;
   text?: string;
   hangs?: boolean;
-  trickles?: boolean;
 };
 
 type Body = Readonly<Record<string, unknown>>;
@@ -68,9 +67,8 @@ export class StatusApi {
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.requests += 1;
     const bytes = await buffer(request);
-    const { status, headers = {}, text = "", hangs, trickles } = this.faults;
+    const { status, headers = {}, text = "", hangs } = this.faults;
     if (hangs) return;
-    if (trickles) return trickle(response);
     if (status !== undefined) return void response.writeHead(status, headers).end(text);
     const isHook = request.url?.startsWith("/hooks/");
     const { status: code, body } = isHook ? this.notified(request, bytes) : this.set(request, bytes);

@@ -44,6 +44,16 @@ test.each([
   await expect(ask(isOpen ? 0.3 : 30)).rejects.toThrow(says);
 });
 
+test("a redirect is an answer, which no second request follows", async () => {
+  let requests = 0;
+  answer = (response) => {
+    requests += 1;
+    response.writeHead(307, { location: `${server.origin}/elsewhere` }).end();
+  };
+  expect((await ask()).status).toBe(307);
+  expect(requests).toBe(1);
+});
+
 test("a certificate of an unknown authority is no server's", async () => {
   const other = await startHttpsServer(async () => {});
   onTestFinished(() => other.close());

@@ -86,6 +86,8 @@ exit 1`);
   const { least, reason } = await fill();
   expect(reason).toMatch(/^the disk is full\. Free space .*: a build leaves \d+\.\d MiB and \d+ inodes of it free\.$/);
   expect(least).toBeGreaterThan(0);
+  // What it wrote is gone.
+  expect(free()).toBeGreaterThan(0.15);
   const listed = "systemctl list-units --no-legend 'pushgate-generator-*@*' 'pushgate-stop-*@*'";
   await until("the build's units are gone", async () => (await host.read(listed)) === "" || undefined);
 

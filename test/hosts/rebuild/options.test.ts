@@ -115,7 +115,7 @@ describe("results", () => {
     );
     const tested = async () => (await rebuild.world.stack.pushgate("notify", "docs", "--test")).stderr;
     const queued = () => host.read(`ls ${queue} | wc -l`);
-    const before = await queued();
+    const before = await until("both turns are there", async () => ((await queued()) === "2" ? "2" : undefined));
     const said = await withDropIn(host, units.mail("docs"), "NoNewPrivileges=yes", tested);
     expect(said).toContain("deployed: mail at sendmail: failed: sendmail did not take it");
     expect(await queued()).toBe(before);
@@ -214,11 +214,14 @@ describe("previews", () => {
   test("a branch is at its own address, where no search engine indexes it, with accounts of its own, until it is deleted", async () => {
     const [branch, folder] = ["feature/map", folderOf("feature/map")];
     docs.point(docs.head()!, `refs/heads/${branch}`);
+    const release = () => host.read(`readlink ${paths.sites}/docs/current`);
+    const before = await release();
     const layout = { "layouts/index.html": "map-first {{ .Site.BaseURL }}" };
     const commit = docs.push({ "content/posts/own.md": page("Own"), ...layout }, { branch });
     expect([await delivered(branch, commit), await delivered("other", commit)]).toEqual([202, 200]);
     const { headers, body } = await shown(`${folder}/`, ({ body }) => body.includes("map-first"));
     expect([headers["x-robots-tag"], body.includes(`${url}${folder}/`)]).toEqual(["noindex", true]);
+    expect(await release()).toBe(before);
     const owners = (place: string) =>
       host.read(`find ${paths.sites}/${own}/${place} -type f -printf '%u\\n' | sort -u`);
     expect(await owners("releases")).toBe(builderUser(own));

@@ -10,7 +10,7 @@ import { type HostState, hostState } from "../host-state.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { release } from "../release.ts";
 import { hostEntry } from "../world.ts";
-import { placesOf } from "./site.ts";
+import { front, placesOf } from "./site.ts";
 import { published } from "./status.ts";
 import { buildRebuild, type Rebuild } from "./world.ts";
 
@@ -27,7 +27,7 @@ let written: string;
 
 beforeAll(async () => {
   host = await bootHost({ name: "push", release, variant: "packages" });
-  rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: { reconcileMinutes: 60 } });
+  rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: { reconcileMinutes: 1 } });
   for (const [path, text] of Object.entries(former)) await host.writeFile(`${webRoot}/${path}`, text);
   before = await hostState(host);
   written = await contents();
@@ -52,6 +52,8 @@ test("after the command that preview names, up links the web roots, and the time
   expect(await host.read(`readlink ${webRoot}; cat ${webRoot}.former/old-campaign.pdf`)).toBe(
     `${site}/current\n${former["old-campaign.pdf"]}`,
   );
+  const commit = rebuild.repositories.docs.push({ "layouts/index.html": front("never-delivered") });
+  await published(host, commit, { hook: "docs", timeout: 120_000 });
   expect(await contents()).toBe(written);
 });
 

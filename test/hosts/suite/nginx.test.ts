@@ -21,6 +21,14 @@ async function answersWhile(work: () => Promise<unknown>): Promise<number[]> {
   return [...new Set(seen)];
 }
 
+test("it has an account of its own, and CAP_NET_RAW alone", async () => {
+  const processes = `/sys/fs/cgroup/system.slice/${units.nginx}/cgroup.procs`;
+  const each = "stat -c %U /proc/$pid; grep -h '^Cap\\(Eff\\|Bnd\\|Amb\\)' /proc/$pid/status";
+  const all = await host.read(`for pid in $(cat ${processes}); do ${each}; done | sort -u`);
+  const capabilities = ["Amb", "Bnd", "Eff"].map((kind) => `Cap${kind}: 0000000000002000`);
+  expect(all.split("\n").map((line) => line.replace(/\s+/, " "))).toEqual([...capabilities, "pushgate-nginx"]);
+});
+
 test("it connects to loopback alone, and without the unit's list to any address", async () => {
   const connects = async (list: string) => {
     const connect = `timeout 1 bash -c "exec 3<>/dev/tcp/${host.address}/22"`;

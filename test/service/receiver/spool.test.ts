@@ -30,13 +30,19 @@ test("the spool syncs the file before it renames it, and the folder before it re
   const sync = vi.spyOn(Object.getPrototypeOf(folder) as typeof folder, "sync");
   onTestFinished(() => sync.mockRestore());
   await folder.close();
-  const synced: string[] = [];
-  sync.mockImplementation(async () => {
+  const synced: [isFolder: boolean, file: string][] = [];
+  sync.mockImplementation(async function (this: typeof folder) {
     await new Promise((resolve) => setTimeout(resolve, 20));
-    synced.push(...files().map((name) => `${name.replace(/^\..*\.tmp$/, ".tmp")} ${readFileSync(join(site, name))}`));
+    const isFolder = (await this.stat()).isDirectory();
+    for (const name of files())
+      synced.push([isFolder, `${name.replace(/^\..*\.tmp$/, ".tmp")} ${readFileSync(join(site, name))}`]);
   });
   await openSpool(place, ["site"])(entry("a"));
-  expect(synced).toEqual([".tmp", "a.json"].map((name) => `${name} ${JSON.stringify(entry("a"))}\n`));
+  const text = `${JSON.stringify(entry("a"))}\n`;
+  expect(synced).toEqual([
+    [false, `.tmp ${text}`],
+    [true, `a.json ${text}`],
+  ]);
 });
 
 test("the builder's group can read a spool file also where the unit sets UMask=0077", async () => {

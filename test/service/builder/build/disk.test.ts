@@ -2,13 +2,18 @@
 import { linkSync, mkdirSync, statfsSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { freeOf, measure, needRoom } from "../../../../service/builder/build/disk.ts";
+import { freeOf, isLess, measure, needRoom } from "../../../../service/builder/build/disk.ts";
 import { folder, onFolder } from "../../own-folder.ts";
 import { fill } from "../harness.ts";
 
 onFolder();
 const at = (name: string) => join(folder, name);
 const taken = () => measure(folder).then(({ bytes }) => bytes);
+
+test("a disk has less than it needs where bytes or inodes are missing", () => {
+  const less = (bytes: number, inodes: number) => isLess({ bytes, inodes }, { bytes: 10, inodes: 10 });
+  expect([less(10, 10), less(9, 10), less(10, 9)]).toEqual([false, true, true]);
+});
 
 test("a file needs its size beside the reserve, and a path that is missing needs nothing", () => {
   const { free, reserve } = freeOf(folder)!;
@@ -20,11 +25,13 @@ test("a file needs its size beside the reserve, and a path that is missing needs
 
 test("the reserve of a file system is a twentieth of it, at most 1 GiB and 65,536 inodes", () => {
   for (const path of ["/", "/dev", "/proc", folder]) {
-    const { blocks, bsize, files } = statfsSync(path);
+    const { blocks, bsize, bavail, files, ffree } = statfsSync(path);
     const { free, reserve } = freeOf(path)!;
     expect(reserve.bytes).toBe(Math.min((blocks * bsize) / 20, 1 << 30));
     expect(reserve.inodes).toBe(Math.min(files / 20, 65_536));
+    expect(Math.abs(free.bytes - bavail * bsize)).toBeLessThan(1 << 30);
     if (files === 0) expect(free.inodes).toBe(Number.POSITIVE_INFINITY);
+    else expect(Math.abs(free.inodes - ffree)).toBeLessThan(10_000);
   }
 });
 

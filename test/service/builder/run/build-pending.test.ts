@@ -58,6 +58,12 @@ test("five releases stay, at the start and after a publish, of which the status 
   expect(total).toBeLessThanOrEqual(took);
 });
 
+test("a failed run leaves neither output nor checkout", async () => {
+  expect((await site.pushed({ "layouts/index.html": "{{ nothing }}" })).last.result).toBe("failed");
+  expect(existsSync(site.places.out)).toBe(false);
+  expect(readdirSync(site.places.clone)).toEqual([".git"]);
+});
+
 test("a schedule makes no release without a change, and one of the content that has changed", async () => {
   const { deployed } = site.status();
   site.scheduled();
