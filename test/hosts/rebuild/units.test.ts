@@ -344,7 +344,8 @@ describe("requests", () => {
   });
 
   test("root removes folders that members put in their place, which would stay without its unit", async () => {
-    const left = () => host.read(`find ${requests} -mindepth 1`);
+    // find fails at a folder that root removes meanwhile.
+    const left = () => host.read(`find ${requests} -mindepth 1 2>/dev/null || :`);
     const trick = () => asMember(`mkdir -p x/in && mv x ${requests}/`);
     const run = () => runOf(host, trick, { hook: "docs" });
     // The builder connects to root's socket after it has written its result.
