@@ -1,10 +1,10 @@
 /** Requests that only a raw connection can send: incomplete, oversized, slow or invalid HTTP. */
 import { EventEmitter, once } from "node:events";
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http";
+import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { endGently } from "../../../service/receiver/body.ts";
-import { bounds, listen } from "../../../service/receiver/server.ts";
+import { bounds, drain, listen } from "../../../service/receiver/server.ts";
 import type { Receiver as Started } from "../../../service/receiver/settings.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
@@ -205,16 +205,25 @@ test("a sender that does not end its headers or its body receives 408, and the j
   expect(Math.max(headersTimeout, requestTimeout) + connectionsCheckingInterval).toBeLessThanOrEqual(9_000);
 });
 
-// process.test.ts has the sockets of systemd, and the end of the servers.
-test("without a socket of systemd the receiver listens where its settings say", async () => {
+// process.test.ts has the sockets of systemd and SIGTERM.
+test("the servers' end waits for the open request's answer, and not for a client that keeps its connection", async () => {
   const settings = { listen: { host: "127.0.0.1", port: 0 } };
-  const [server] = await listen(
-    { sockets: [], settings } as unknown as Started,
-    () => {},
-    () => {},
-  );
-  expect((server!.address() as AddressInfo).address).toBe("127.0.0.1");
-  await once(server!.close(), "close");
+  const answerLate: RequestListener = (_, res) => void setTimeout(() => res.end(), 300);
+  const [server] = await listen({ sockets: [], settings } as unknown as Started, answerLate, () => {});
+  const { address, port } = server!.address() as AddressInfo;
+  expect(address).toBe("127.0.0.1");
+  const socket = await dial(port);
+  const answered = answer(socket);
+  socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+  await once(server!, "request");
+  const began = performance.now();
+  await drain([server!]);
+  const waited = performance.now() - began;
+  expect((await answered).status).toBe(200);
+  expect(waited).toBeGreaterThan(200);
+  expect(waited).toBeLessThan(4_000); // before keepAliveTimeout, 5 s
+  expect(server!.listening).toBe(false);
+  socket.destroy();
 });
 
 test("a rejection keeps the connection where the body has arrived with the headers", async () => {
