@@ -69,7 +69,7 @@ export function lookAt(out: string, most: number): { readonly found: Build; read
       );
     };
     const found = walk(out, few(), (path, at) => {
-      const built = hashed(at, undefined, admit);
+      const built = hashed(at, admit);
       if (hashes.has(path)) throw rejected(notUtf8(path));
       hashes.set(path, built);
       if (built.size >= ofPointer.least && built.size <= ofPointer.most && isPointer(at)) pointers.push(path);

@@ -14,7 +14,7 @@ export type Hashed = { readonly size: number; readonly sha256: string };
 const piece = Buffer.allocUnsafe(1 << 20);
 
 /** The hash is of the bytes that were used, also where the file changes meanwhile. `admit` gets the size, before any is read. */
-export function hashed(file: string, use = (_bytes: Buffer): void => {}, admit = (_size: number): void => {}): Hashed {
+export function hashed(file: string, admit = (_size: number): void => {}, use = (_bytes: Buffer): void => {}): Hashed {
   return withFile(file, reading, (descriptor) => {
     const stat = fstatSync(descriptor);
     if (!stat.isFile()) throw rejected(`${file} is no longer a file. Push again.`);
@@ -38,21 +38,19 @@ export const hashOf = (file: string): Hashed | undefined => tried(() => hashed(f
 export function linkSame(published: string, sha256: string, to: string): boolean {
   if (hashOf(published)?.sha256 !== sha256) return false;
   // Fails on a file system without hard links, and where the file has as many as it may have.
-  return tried(() => linkSync(published, to) ?? true) ?? false;
+  const linked = tried(() => {
+    linkSync(published, to);
+    return true;
+  });
+  return linked === true;
 }
 
 /** Copies what the gate has seen. Throws Setback where the file is another one now: a process of the build may still write. */
-export function copy(from: string, to: string, seen: Hashed): Hashed {
-  const isSeen = (is: boolean): void => {
-    if (!is) throw rejected(`${from} was changed while the site was published. Push again.`);
+export function copy(from: string, to: string, seen: Hashed): void {
+  const need = (isSeen: boolean): void => {
+    if (!isSeen) throw rejected(`${from} was changed while the site was published. Push again.`);
   };
-  const write = (target: number) =>
-    hashed(
-      from,
-      (bytes) => writeFileSync(target, bytes),
-      (size) => isSeen(size === seen.size),
-    );
-  const copied = withFile(to, "wx", write, 0o444);
-  isSeen(copied.sha256 === seen.sha256);
-  return copied;
+  const admit = (size: number) => need(size === seen.size);
+  const write = (target: number) => hashed(from, admit, (bytes) => writeFileSync(target, bytes));
+  need(withFile(to, "wx", write, 0o444).sha256 === seen.sha256);
 }
