@@ -6,16 +6,13 @@ import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
-import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
+import { type Api, permissions as all, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
-import { permissions } from "../../../fakes/cloudflare/permissions.ts";
 import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, serving, siteHostname } from "../../../fixtures.ts";
 
 const settings: Settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
 const absent: Settings = { ...settings, hosts: [{ ...exampleHost, state: "absent" }] };
-/** The API's word for the dashboard's Edit is Write. */
-const all = permissions(settings).map((permission) => permission.replace(/Edit$/, "Write"));
 const tokens: Record<string, readonly string[]> = {};
 let api: Api;
 const client = clientOf(() => api);
