@@ -100,6 +100,7 @@ export const units = {
   content: ofSite("content", "service"),
   build: ofSite("build", "service"),
   buildPath: ofSite("build", "path"),
+  requestPath: ofSite("request", "path"),
   reconcile: ofSite("reconcile", "service"),
   reconcileTimer: ofSite("reconcile", "timer"),
   schedule: ofSite("schedule", "service"),

@@ -40,7 +40,8 @@ function siteUnits({ name, site }: Hook): string[] {
   const timers = [units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])];
   // The reporter's is a pattern, which matches loaded units only: those of a hook whose results leave the host.
   const sockets = [units.generatorSocket, units.fetcherSocket];
-  return [units.site, units.buildPath, ...timers, ...sockets, units.build, units.reporter].map((of) => of(name));
+  const own = [units.site, units.buildPath, units.requestPath, ...timers, ...sockets, units.build, units.reporter];
+  return own.map((of) => of(name));
 }
 const hostUnits = [units.nginxSocket, units.nginx, units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */

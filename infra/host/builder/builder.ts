@@ -68,7 +68,8 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 const ofSockets = [units.generatorSocket, units.fetcherSocket, units.stopSocket];
-const members = [units.buildPath, units.reconcileTimer, ...ofSockets];
+const builderPaths = [units.buildPath, units.requestPath];
+const members = [...builderPaths, units.reconcileTimer, ...ofSockets];
 
 const sockets = (hook: string) => [...ofSockets, units.mailSocket].map((socket) => socket(hook));
 
@@ -83,8 +84,8 @@ function templates(): HostFile[] {
     kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
   const denied =
     "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.";
-  const [path, own] = [units.buildPath("%i"), runFolders("%i")];
-  const request = { rootRequests, path, sandbox: kit.sandbox("helper") };
+  const own = runFolders("%i");
+  const request = { rootRequests, paths: builderPaths.map((path) => path("%i")), sandbox: kit.sandbox("helper") };
   const reconciled = { request: "tick", requests: "a comparison of %i with its repository" };
   const scheduled = { request: "schedule", requests: "a build of %i although no commit is new" };
   return [
@@ -97,7 +98,11 @@ function templates(): HostFile[] {
       ...{ generator: units.generator("%i", "*"), fetcher: units.fetcher("%i", "*") },
       sandbox: kit.sandbox("node", denied),
     }),
-    unit(units.buildPath(), { spool, requests, rootRequests, sites, timer: units.reconcileTimer("%i") }),
+    unit(units.buildPath(), { spool, timer: units.reconcileTimer("%i") }),
+    unit(units.requestPath(), {
+      ...{ builder: units.build("%i"), timer: units.reconcileTimer("%i") },
+      ...{ requests, rootRequests, sites },
+    }),
     unit(units.reconcileTimer(), {}),
     unit(units.reconcile(), { ...request, ...reconciled }),
     unit(units.scheduleTimer(), {}),

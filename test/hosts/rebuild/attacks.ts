@@ -9,7 +9,7 @@ import { internalSecret, startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
 import { css, endless, front, type HookName, placesOf } from "./site.ts";
 import { idle, published, runOf, runs, statusOf, timersEnd } from "./status.ts";
-import { type Rebuild, withDropIn } from "./world.ts";
+import { builderPaths, type Rebuild, withDropIn } from "./world.ts";
 
 const hook = "docs";
 const { site, requests, rootRequests, paused } = placesOf(hook);
@@ -92,7 +92,7 @@ export async function fillMemory({ host, repositories, deliver }: Rebuild): Prom
 
 /** Held by ExecStopPost= of the builder's unit, and service/builder/run/unit-end.ts. `more`: lines of the unit. */
 export async function killBuilder({ host, push, repositories }: Rebuild, more = ""): Promise<string | undefined> {
-  const unit = units.build(hook);
+  const [unit, paths] = [units.build(hook), builderPaths(hook)];
   const former = repositories.docs.head()!;
   const state = (property: string) => host.read(`systemctl show -p ${property} --value ${unit}`);
   const hugo = () => host.read(`pgrep -u ${generatorUser(hook)} -x hugo || :`);
@@ -105,7 +105,7 @@ export async function killBuilder({ host, push, repositories }: Rebuild, more = 
       Number(await host.read(`ps -u ${generatorUser(hook)} -o cputimes= | sort -n | tail -n 1`)) >= 1 || undefined;
     await until("hugo has computed for a second", hasComputed, { timeout: 60_000 });
     // systemd 257 starts the next builder at once where the .path unit sees what the killed one had taken.
-    await host.inside(`systemctl stop ${units.buildPath(hook)}; systemctl kill --signal=KILL --kill-who=main ${unit}`);
+    await host.inside(`systemctl stop ${paths}; systemctl kill --signal=KILL --kill-who=main ${unit}`);
     await until("the builder has ended", async () => (await state("SubState")) === "auto-restart" || undefined);
     const got = [
       statusOf(host, hook)!.failing ? "" : "the status shows nothing",
@@ -118,7 +118,7 @@ export async function killBuilder({ host, push, repositories }: Rebuild, more = 
     return got.filter(Boolean).join(", ") || undefined;
   }).finally(() => {
     repositories.docs.point(former);
-    return host.inside(`systemctl restart --no-block ${unit} ${units.buildPath(hook)}`);
+    return host.inside(`systemctl restart --no-block ${unit} ${paths}`);
   });
 }
 

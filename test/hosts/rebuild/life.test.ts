@@ -10,6 +10,7 @@ import { secretSearch } from "../secret-search.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { endless, front, placesOf } from "./site.ts";
 import { awaitStatus, idle, published, statusOf, timersEnd } from "./status.ts";
+import { builderPaths } from "./world.ts";
 
 const rebuild = await deployedRebuild("life");
 const { host } = rebuild;
@@ -85,7 +86,7 @@ test("after a reboot in the middle of a build, pages are served, both pending pu
   const former = await runs();
   expect(former.length).toBeGreaterThan(4);
   // The push to docs is still in the spool, where the receiver put it.
-  await host.inside(`systemctl stop ${units.buildPath("docs")} ${units.build("docs")}`);
+  await host.inside(`systemctl stop ${builderPaths("docs")} ${units.build("docs")}`);
   const untaken = await rebuild.push({ "layouts/index.html": front("untaken") }, "docs");
   // git gets no answer for the other, so that it is taken and its build does not end.
   rebuild.git.faults.delay = 60_000;

@@ -14,7 +14,7 @@ import { forgeEnd, requestRollback } from "./attacks.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, type HookName, placesOf, siteFiles } from "./site.ts";
 import { idle, runOf, timersEnd } from "./status.ts";
-import { inPlaceOfHugo, type Rebuild, shows, withDropIn } from "./world.ts";
+import { builderPaths, inPlaceOfHugo, type Rebuild, shows, withDropIn } from "./world.ts";
 
 const rebuild = await deployedRebuild("units");
 const { host } = rebuild;
@@ -34,12 +34,12 @@ const pushed = (files: Parameters<Rebuild["push"]>[0]) => runOf(host, () => rebu
 /** Runs `work` while no build runs, with the folder and the file that Hugo's unit binds. */
 async function withoutBuilds<T>(hook: HookName, work: () => Promise<T>): Promise<T> {
   await idle(host, hook);
-  await host.inside(`systemctl stop ${units.buildPath(hook)} ${units.build(hook)}
+  await host.inside(`systemctl stop ${builderPaths(hook)} ${units.build(hook)}
 cd ${placesOf(hook).site}/work && rm -rf out && install -d -m 0777 -o ${builderUser(hook)} out`);
   try {
     return await work();
   } finally {
-    await host.inside(`systemctl start ${units.buildPath(hook)}`);
+    await host.inside(`systemctl start ${builderPaths(hook)}`);
   }
 }
 
@@ -356,7 +356,7 @@ describe("requests", () => {
   });
 
   test("the timer's unit starts a failed path unit, whatever a member put in place of its tick", async () => {
-    const unit = units.buildPath("docs");
+    const unit = units.requestPath("docs");
     await withoutBuilds("docs", async () => {
       await withDropIn(host, unit, "[Path]\nTriggerLimitIntervalSec=60s\nTriggerLimitBurst=1", async () => {
         await host.inside(`systemctl restart ${unit}`);

@@ -8,6 +8,7 @@
  *   await published(host, commit);
  */
 
+import { units } from "../../../infra/host/paths.ts";
 import { beginOfBuild } from "../../../service/builder/build/content.ts";
 import type { Run } from "../../engine/engine.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
@@ -189,6 +190,9 @@ export const shows = (
     },
     { pause: 5 },
   );
+
+/** The units that start a builder. */
+export const builderPaths = (hook: HookName): string => `${units.buildPath(hook)} ${units.requestPath(hook)}`;
 
 /** Lines of the generator's unit: what starts in place of Hugo, after the line that says which build it is. */
 export const inPlaceOfHugo = (command: string): string =>

@@ -79,6 +79,7 @@ const everyUnit = {
   "pushgate-receiver-github.socket": "loaded active listening success enabled",
   "pushgate-site@site.target": "loaded active active success enabled",
   "pushgate-build@site.path": "loaded active waiting success static",
+  "pushgate-request@site.path": "loaded active waiting success static",
   "pushgate-reconcile@site.timer": "loaded active waiting success static",
   "pushgate-generator-site.socket": "loaded active listening success static",
   "pushgate-build@site.service": "loaded active running success static",
