@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { readText, remove, syncFolder, writeWhole } from "./files.ts";
 import type { BuilderSettings } from "./settings.ts";
 
-/** In the cache: the content's pages, which the generator's unit lists where this file is not there. */
-export const pagesName = "pages.csv";
+/** In the cache, by the generator's unit: the folders that it mounts; the pages of the content, where this file is not there. */
+export const [mountsName, pagesName] = ["mounts", "pages.csv"] as const;
 
 export type Places = ReturnType<typeof placesOf>;
 
@@ -30,6 +30,7 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     clone: join(work, "clone"),
     out: join(work, "out"),
     cache: join(work, "cache"),
+    mounts: join(work, "cache", mountsName),
     pages: join(work, "cache", pagesName),
     stats: join(work, "stats.json"),
     history: join(work, "history"),

@@ -3,9 +3,8 @@
 # is on the way (others.sh, which builder.ts puts before this) opens the folder first, and the generator starts only if that
 # folder is mounted.
 # generator-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
-# generator-content run <note> <pages> <program>...: the unit runs it; the unit's mounts stay as they are from here on. The
-# builder removes the file <pages> before a site's first release, to compare the build with a new list. The mounts, and the
-# line after them (service/builder/build/content.ts), are for the builder.
+# generator-content run <note> <mounts> <pages> <program>...: the unit runs it; the unit's mounts stay as they are from here
+# on. It writes the files <mounts> and <pages> for the builder, which removes <pages> before a site's first release.
 set -u
 export LC_ALL=C
 
@@ -33,10 +32,10 @@ folders() { find /content -type d -printf '%i %C@ %p\n' 2>/dev/null | sha256sum;
 # Links, and templates in the content (content adapters): by either a writer of the content could publish the repository.
 unfit() { find /content ! -type d \( -type l -o -iname '_content*.gotmpl' \) -printf '%P\n' 2>/dev/null; }
 
-run_with_content() { # note, pages, program...
+run_with_content() { # note, mounts, pages, program...
   noted=$(cat -- "$1")
-  pages=$2
-  shift 2
+  mounts=$2 pages=$3
+  shift 3
   case $noted in
     *[!0-9:]*) say "$noted" && exit 78 ;;
     "$(stat -c %d:%i /content)") ;;
@@ -47,11 +46,11 @@ run_with_content() { # note, pages, program...
   [ -z "$names" ] || { say "the content holds links or templates (_content.gotmpl), which could publish other files than the content: $names. Remove them." && exit 78; }
   # systemd's status of a program that it cannot start.
   [ -x "$1" ] || exit 203
-  "$1" config mounts
   [ -e "$pages" ] || timeout 30 "$1" list all 2>/dev/null >"$pages"
-  say "pushgate-generator begins"
+  "$1" config mounts >"$mounts" 2>/dev/null &
   "$@"
   ended=$?
+  wait
   [ "$ended" -lt 128 ] || kill -"$((ended - 128))" $$
   # A link that was there only while the generator read. "ERROR": the builder reports these lines and no others.
   [ "$(folders)" = "$before" ] || { say "ERROR files of the content were made, renamed or removed during the build, which is tried again." && exit 78; }

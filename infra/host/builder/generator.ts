@@ -3,9 +3,9 @@
  * output; how a build ended is in a file that root writes (decision 020). Its root is an empty folder: a generator may
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
-import { beginOfBuild, endOfFolders, statsName } from "../../../service/builder/build/content.ts";
+import { beginOfBuild, statsName } from "../../../service/builder/build/content.ts";
 import { kinds } from "../../../service/builder/build/dependencies.ts";
-import { pagesName } from "../../../service/builder/places.ts";
+import { mountsName, pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
 import { bounds, instanceFile, ownRoot, sandbox, unitFile, unitWord, type Values } from "../kit.ts";
@@ -37,7 +37,7 @@ const noProgram = '[ -x "$1" ] || exit 203';
 function linesOfContent({ name, site, previews }: SiteHook) {
   const { content } = site;
   const command = [unitWord(generator.program({ site })), ...generator.buildArguments(site.hugo.arguments)];
-  const pages = `${inside.cache}/${pagesName}`;
+  const [mounts, pages] = [`${inside.cache}/${mountsName}`, `${inside.cache}/${pagesName}`];
   const start = (...looks: string[]) => {
     const address = previews === undefined ? [] : [generator.addressed];
     const shell = [`echo "${beginOfBuild}$INVOCATION_ID"`, generator.fillCache(inside.cache), ...address, ...looks];
@@ -45,13 +45,14 @@ function linesOfContent({ name, site, previews }: SiteHook) {
   };
   if (content === undefined) {
     const list = `[ -e ${pages} ] || timeout 30 "$1" ${generator.look.pages} 2>/dev/null >${pages}`;
-    const looks = [noProgram, `"$1" ${generator.look.folders}`, list, `echo "${endOfFolders}"`];
-    return { ...{ finding: "", content: "" }, command: [start(...looks), ...command] };
+    // Beside the build. Where the build ends first, systemd's SIGTERM does not end this, and the unit ends after it.
+    const beside = `{ (trap "" TERM; exec "$1" ${generator.look.folders}) >${mounts} 2>/dev/null & }`;
+    return { ...{ finding: "", content: "" }, command: [start(noProgram, list, beside), ...command] };
   }
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
-    command: [start(), contentProgram, "run", noteOfContent(name), pages, ...command],
+    command: [start(), contentProgram, "run", noteOfContent(name), mounts, pages, ...command],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,

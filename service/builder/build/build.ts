@@ -2,7 +2,7 @@
 import { chmodSync, copyFileSync, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tried } from "../../tried.ts";
-import { eachName, ifThere, remove } from "../files.ts";
+import { beginningOf, eachName, ifThere, remove } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, rejected } from "../run/setback.ts";
 import type { Run } from "../run/status.ts";
@@ -13,7 +13,7 @@ import { live } from "./live.ts";
 import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
 
-/** Builds `files` into an empty `out`; `sent`: to the unit. Returns what the unit printed of the folders. Adds to the run's warnings and output. Throws Setback. */
+/** Builds `files` into an empty `out`; `sent`: to the unit. Returns what the unit found of the folders. Adds to the run's warnings and output. Throws Setback. */
 export async function build(
   settings: BuilderSettings,
   places: Places,
@@ -28,16 +28,18 @@ export async function build(
   mkdirSync(places.out);
   chmodSync(places.out, 0o777);
   provideStats(places, settings.folder);
+  tried(() => remove(places.mounts));
   const shown = live(run.shows);
   const built = await runUnit(settings, places, "generator", sent, shown.add).finally(shown.end);
   run.output = built.output;
   warnings.push(...warningsOf(built.output));
-  rejectPointers(places.clone, files, built.printed, settings);
+  const mounts = tried(() => beginningOf(places.mounts, 1 << 20)) ?? "";
+  rejectPointers(places.clone, files, mounts, settings);
   const advice = folderAdvice(files, settings.folder);
   const version = versionAdvice(built.output, files);
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits, version) + advice);
   if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
-  return { printed: built.printed, version, advice };
+  return { mounts, version, advice };
 }
 
 /** The unit mounts the stats over the source's file. A build begins with the repository's, else with the last ones. */

@@ -1,4 +1,4 @@
-/** What Hugo finds of a site, as its unit prints it: folders and pages. A repository may lie about its own only. */
+/** What Hugo finds of a site, as its unit lists it: folders and pages. A repository may lie about its own only. */
 import { posix } from "node:path";
 import * as v from "valibot";
 import { absolute } from "../../shapes.ts";
@@ -8,17 +8,12 @@ import type { BuilderSettings } from "../settings.ts";
 
 export type Given = Pick<BuilderSettings, "content" | "folder"> & { readonly generator?: { readonly digest?: string } };
 
-/** The generator's unit prints this and 32 hex digits, which build it is, in its first line; the other after the folders. */
+/** A unit prints this and 32 hex digits, which build it is, in its first line. */
 export const beginOfBuild = "pushgate-generator build=";
-export const endOfFolders = "pushgate-generator begins";
+export const firstLine = new RegExp(`^${beginOfBuild}([0-9a-f]{32})\n`);
 
 /** With `build.writeStats` Hugo writes it at the top of its source, and a site's tools read it there. */
 export const statsName = "hugo_stats.json";
-
-/** Characters of what Hugo's unit prints: more than a real site needs. */
-export const mostPrinted = 64 << 10;
-/** The first line, the folders and the line after them. */
-export const mostFirst = mostPrinted + 200;
 
 const never = "0001-01-01T00:00:00Z"; // of a page that does not expire
 
@@ -36,11 +31,11 @@ export function pagesListed(csv: string, now = Date.now()): number {
 
 /**
  * The folders and files that Hugo mounts, relative to the clone; `whole`: with all of each theme, whose configuration and
- * later folders count, too. `printed`: JSON of each module, the site itself first, and other lines between them.
+ * later folders count, too. `listed`: JSON of each module, the site itself first, and other lines between them.
  */
-export function mounted(printed: string, given: Pick<Given, "folder">, whole = false): string[] {
+export function mounted(listed: string, given: Pick<Given, "folder">, whole = false): string[] {
   const read = (text: string) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [];
-  const modules = (printed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(read);
+  const modules = (listed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(read);
   const [site] = modules;
   // Everything, where it is not known.
   if (site === undefined) return [""];
@@ -60,10 +55,10 @@ const path = v.fallback(v.string(), "");
 const mounts = v.array(v.object({ source: path }));
 const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
 
-export const fromOf = (given: Given, printed: string): From => ({
+export const fromOf = (given: Given, mounts: string): From => ({
   folder: given.folder ?? "",
   ...(given.content !== undefined && { content: given.content }),
-  read: mounted(printed, given, true),
+  read: mounted(mounts, given, true),
   ...(given.generator?.digest && { digest: given.generator.digest }),
 });
 

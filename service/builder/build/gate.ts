@@ -1,6 +1,6 @@
 /** Checks a build before it is published. Hugo's exit status is not enough: without layouts Hugo exits with 0. */
 import { few, isUnder, type Tree, tooMany, walk } from "../files.ts";
-import { type Hashed, hashed } from "../release/link-or-copy.ts";
+import { type Hashed, hashed } from "../release/hashed.ts";
 import { listed, mebibytes, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { onDisk } from "./disk.ts";

@@ -2,7 +2,6 @@
 import { printable } from "../../printable.ts";
 import { diskFull, listed, rejected } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
-import { beginOfBuild } from "./content.ts";
 
 type Build = UnitEnd & { readonly output: string };
 
@@ -154,10 +153,7 @@ const templateOf = (output: string): string | undefined => {
 /** Hugo's errors, without greeting, totals and its whole security configuration. */
 function lastLines(output: string): string {
   const lines = [...new Set(output.split("\n").map((line) => line.trim()))].filter(
-    (line) =>
-      line !== "" &&
-      !line.startsWith(beginOfBuild) &&
-      !/^(Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),
+    (line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),
   );
   const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
   const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>

@@ -14,11 +14,11 @@ export const isPointer = (path: string): boolean => begins(path, first.length) =
 export const pointersLeft = (paths: readonly string[]): string =>
   `these files are pointers of Git LFS: ${listed(paths)}. Name them in .gitattributes (git lfs track) and not in lfs.fetchexclude of .lfsconfig, or commit the files themselves.`;
 
-/** Of those that Hugo reads: its unit printed the folders. Throws Setback. */
-export function rejectPointers(clone: string, files: readonly string[], printed: string, given: Given): void {
+/** Of those that Hugo reads: `mounts` has the folders. Throws Setback. */
+export function rejectPointers(clone: string, files: readonly string[], mounts: string, given: Given): void {
   const names = (path: string) => begins(join(clone, path), 64 << 10).includes("filter=lfs");
   if (!files.some((path) => /(^|\/)\.gitattributes$/.test(path) && names(path))) return;
-  const folders = mounted(printed, given);
+  const folders = mounted(mounts, given);
   const read = files.filter((path) => folders.some((folder) => folder === "" || isUnder(path, folder)));
   const pointers = read.filter((path) => isPointer(join(clone, path)));
   if (pointers.length > 0) throw rejected(pointersLeft(pointers));

@@ -7,17 +7,17 @@ import { ifThere } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, type Setback } from "../run/setback.ts";
 import type { BuilderSettings, UnitEnd } from "../settings.ts";
-import { beginOfBuild, endOfFolders, mostFirst } from "./content.ts";
+import { firstLine } from "./content.ts";
 import { watchDisk } from "./disk-watch.ts";
 
 type Kind = "generator" | "fetcher";
-type Ended = UnitEnd & { readonly output: string; readonly printed: string };
+type Ended = UnitEnd & { readonly output: string };
 
 const mostOutput = 128 << 10; // characters of the output that are kept: a person reads the end of it
 const slack = 60; // seconds beyond the unit's own in which it starts and ends
 const again = 250; // milliseconds between two tries while a former build holds the socket's only connection
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
-const firstLine = new RegExp(`^${beginOfBuild}([0-9a-f]{32})\n`);
+const mostFirst = 100; // characters, of which the first line has fewer
 
 type Shows = (part: string) => void;
 
@@ -57,25 +57,18 @@ async function bySocket(settings: BuilderSettings, kind: Kind, talk: Talk, isSto
   let busy = false;
   for (;;) {
     const { first, output } = await listen(kind, socket, talk, until - Date.now(), busy);
-    const [line, id] = firstLine.exec(first) ?? [];
-    if (line !== undefined)
-      return { ...(await endOf(kind, id!, result, until, isStopped)), ...parted(first, line, output) };
-    if (first !== "") return { result: "no first line", code: "", status: "", output, printed: "" };
+    const [, id] = firstLine.exec(first) ?? [];
+    if (id !== undefined)
+      return { ...(await endOf(kind, id, result, until, isStopped)), output: output.replace(firstLine, "") };
+    if (first !== "") return { result: "no first line", code: "", status: "", output };
     // The disk watch stopped the former build, and watches no other.
-    if (isStopped()) return { ...stopped, output, printed: "" };
+    if (isStopped()) return { ...stopped, output };
     // A site has one builder: the build that has the connection is of one that was killed.
     if (!busy) await new Promise((resolve) => stop(settings, () => {}).once("close", resolve));
     busy = true;
     if (Date.now() > until) throw neverEnds(kind, busy);
     await sleep(again);
   }
-}
-
-function parted(first: string, line: string, output: string): Pick<Ended, "output" | "printed"> {
-  const end = `${endOfFolders}\n`;
-  const at = first.indexOf(end);
-  if (at < 0) return { output: output.replace(firstLine, ""), printed: "" };
-  return { printed: first.slice(line.length, at), output: output.slice(output.indexOf(end) + end.length) };
 }
 
 /** How the build of this id ended. A build may close the connection long before its end. */

@@ -1,6 +1,7 @@
 /** Makes a release, which never changes, with the assets of former ones: open pages refer to them (decision 011). */
 import { chmodSync, linkSync, mkdirSync } from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
+import { tried } from "../../tried.ts";
 import { needRoom } from "../build/disk.ts";
 import { type Build, pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
@@ -8,7 +9,7 @@ import { below, counting, isUnder, remove, type Tree } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, listed } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { copy, type Hashed, hashOf, linkSame } from "./link-or-copy.ts";
+import { copy, type Hashed, hashOf } from "./hashed.ts";
 import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
 
 type Rules = Pick<BuilderSettings, "assets">;
@@ -17,14 +18,15 @@ export type Source = Pick<Manifest, "from" | "commit" | "previews"> & { readonly
 type Draft = Readonly<{ places: Places; release: string; folder: string; files: Map<string, ReleaseFile> }>;
 
 /**
- * Makes a release of the generator's output: on the disk, and not yet published. Adds to the warnings. `kept`: folders of the
- * current release that are carried along whole.
+ * Makes a release of the generator's output: on the disk, and not yet published. Adds to the warnings. `intact`: files of the
+ * current release that no person changed on the disk; `kept`: its folders that are carried along whole.
  */
 export async function makeRelease(
   { assets }: Rules,
   places: Places,
   source: Source,
   found: Build,
+  intact: ReadonlySet<string>,
   kept: readonly string[] = [],
 ) {
   const release = nextId(places, source.commit);
@@ -32,8 +34,8 @@ export async function makeRelease(
   const draftOf: Draft = { places, release, folder, files: new Map() };
   try {
     mkdirSync(folder);
-    addBuilt(draftOf, found);
-    const { changed, many } = carryAlong(draftOf, assets, kept);
+    addBuilt(draftOf, found, intact);
+    const { changed, many } = carryAlong(draftOf, assets, kept, intact);
     if (changed.length > 0) source.warnings.push(`files changed on the disk are not carried along: ${listed(changed)}`);
     if (many > 0) source.warnings.push(`${many} assets of former releases are not carried along: they are too many`);
     for (const path of foldersOf(found, draftOf)) chmodSync(join(folder, path), 0o555);
@@ -49,21 +51,28 @@ export async function makeRelease(
   }
 }
 
-function addBuilt({ places, release, folder, files }: Draft, found: Build): void {
+/** Links the published file of the same bytes, else copies. */
+function addBuilt({ places, release, folder, files }: Draft, found: Build, intact: ReadonlySet<string>): void {
   const current = currentRelease(places);
   const former = current === undefined ? undefined : filesOf(places, current);
   for (const path of found.folders) mkdirSync(join(folder, path));
   for (const [path, built] of found.hashes) {
     const target = join(folder, path);
-    const isKnown = former?.get(path)?.sha256 === built.sha256;
-    const isLinked = isKnown && linkSame(join(places.release(current!), path), built.sha256, target);
-    if (!isLinked) {
+    const isSame = intact.has(path) && former?.get(path)?.sha256 === built.sha256;
+    if (!isSame || !tryLink(join(places.release(current!), path), target)) {
       needRoom(places.site, built.size);
       copyBuilt(places.out, path, target, built);
     }
     files.set(path, { ...built, built: release });
   }
 }
+
+/** False on a file system without hard links, and where the file has as many as it may have. */
+const tryLink = (from: string, to: string): boolean =>
+  tried(() => {
+    linkSync(from, to);
+    return true;
+  }) === true;
 
 /** Of what the generator wrote, by descriptors: it may still exchange a folder for a link. */
 const copyBuilt = (out: string, path: string, target: string, built: Hashed) =>
@@ -77,7 +86,12 @@ function foldersOf({ folders }: Tree, { files }: Draft): ReadonlySet<string> {
 }
 
 /** Returns those that were changed on the disk: they would be carried along for five releases. */
-function carryAlong({ places, release, folder, files }: Draft, assets: readonly string[], kept: readonly string[]) {
+function carryAlong(
+  { places, release, folder, files }: Draft,
+  assets: readonly string[],
+  kept: readonly string[],
+  intact: ReadonlySet<string>,
+) {
   const current = currentRelease(places);
   const extensions = new Set(assets.map((extension) => `.${extension}`));
   const changed: string[] = [];
@@ -90,8 +104,9 @@ function carryAlong({ places, release, folder, files }: Draft, assets: readonly 
       const isKept = id === current && kept.some((top) => isUnder(path, top));
       if (!(isAsset || isKept) || files.has(path)) continue;
       const from = join(places.release(id), path);
+      const isIntact = () => (id === current ? intact.has(path) : hashOf(from)?.sha256 === entry.sha256);
       if (!fits(path)) many += 1;
-      else if (hashOf(from)?.sha256 !== entry.sha256) changed.push(`${id}/${path}`);
+      else if (!isIntact()) changed.push(`${id}/${path}`);
       else if (linked(from, join(folder, path))) files.set(path, entry);
     }
   return { changed, many };

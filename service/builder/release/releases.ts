@@ -1,10 +1,11 @@
 /** The releases of a site: a folder each, a manifest for each complete one, and the link `current` to the published one. */
 import { lstatSync, readdirSync, readFileSync, readlinkSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { ifThere, most, remove, syncFolder, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed } from "../run/setback.ts";
-import { hashOf } from "./link-or-copy.ts";
+import { hashOf } from "./hashed.ts";
 
 /** `built`: the release whose build made the file: another one where an asset is carried along. */
 export type ReleaseFile = Readonly<{ size: number; sha256: string; built: string }>;
@@ -33,6 +34,7 @@ type WithFiles = { readonly files: Files };
 type Built = Pick<Manifest, "release"> & WithFiles;
 
 const mostKept = 5;
+const inTurn = 50; // files, which take 3 ms where they are small
 
 /** The number comes first, so that names sort by age. */
 const releaseId = /^\d{6}-[0-9a-z]+$/;
@@ -170,13 +172,26 @@ export function isSameBuild(one: Built, other: Built): boolean {
 export const changedBetween = (one: Files, other: Files): string[] =>
   [...new Set([...one.keys(), ...other.keys()])].filter((path) => one.get(path)?.sha256 !== other.get(path)?.sha256);
 
+/** Files of a release that are as they were published. Reads them in turns with other work, such as that of a build. */
+export async function intact(places: Places, release: string | undefined): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  if (release === undefined) return found;
+  let read = 0;
+  for (const [path, { sha256 }] of filesOf(places, release)) {
+    if (hashOf(join(places.release(release), path))?.sha256 === sha256) found.add(path);
+    if (++read % inTurn === 0) await setImmediate();
+  }
+  return found;
+}
+
 /** Paths of a release that are missing, differ from what was published, or were added. */
-export function differences(places: Places, release: string): string[] {
+export async function differences(places: Places, release: string): Promise<string[]> {
   const folder = places.release(release);
-  const files = filesOf(places, release);
   const found = ifThere(() => walk(folder));
   if (!found) return [release];
+  const same = await intact(places, release);
+  const files = filesOf(places, release);
   const added = [...found.files, ...found.links, ...found.others].filter((path) => !files.has(path));
-  const changed = [...files.keys()].filter((path) => hashOf(join(folder, path))?.sha256 !== files.get(path)!.sha256);
+  const changed = [...files.keys()].filter((path) => !same.has(path));
   return [...added, ...changed].sort();
 }

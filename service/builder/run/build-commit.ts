@@ -7,45 +7,53 @@ import { type Build, gate } from "../build/gate.ts";
 import { provideHistory } from "../build/history.ts";
 import { beginningOf, ifThere, remove, writeWhole } from "../files.ts";
 import type { Source } from "../release/make-release.ts";
-import { currentRelease, type Manifest, prune, releases, staying, switchTo } from "../release/releases.ts";
+import { currentRelease, intact, type Manifest, prune, releases, staying, switchTo } from "../release/releases.ts";
 import { type BuildContext, checkOut } from "../source/repository.ts";
 import { reportBegin } from "./reports.ts";
 import { aboutOf, beginRun } from "./runs.ts";
 import { listed } from "./setback.ts";
 import type { Run } from "./status.ts";
 
-/** `former`: the pages of what is published. `use` gets what may be published. Throws Setback, CloneFault. */
+/** `former`: the pages of what is published. `use` gets what may be published, and which published files are as they were. Throws Setback, CloneFault. */
 export async function buildCommit(
   context: BuildContext,
   commit: string,
   run: Run,
   former: number | undefined,
-  use: (source: Source, found: Build) => Promise<void>,
+  use: (source: Source, found: Build, intact: ReadonlySet<string>) => Promise<void>,
 ): Promise<void> {
   const { settings, places } = context;
   const { last, preview } = run;
   reportBegin(context, commit, run);
-  run.about = await aboutOf(context, commit);
-  tried(() => beginRun(places, commit, run)); // its end is a warning of the run
   const about = { hook: settings.hook, commit };
   run.begins = (step) => context.progress?.({ ...about, step });
   run.shows = (output) => context.progress?.({ ...about, output });
 
-  const { links, files } = await run.timed("checkout", async () => {
+  // Beside the checkout.
+  const begun = aboutOf(context, commit).then((about) => {
+    run.about = about;
+    tried(() => beginRun(places, commit, run)); // its end is a warning of the run
+  });
+  const checkedOut = run.timed("checkout", async () => {
     const found = await checkOut(context, commit);
     await provideHistory(context, commit, found.files);
     return found;
   });
+  const { links, files } = await checkedOut.finally(() => begun);
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   await run.timed("dependencies", () => provideDependencies(settings, places, files));
   if (former === undefined) remove(places.pages); // so that they are listed
   const sent = preview && `${preview.url}\n`;
-  const { printed, version, advice } = await run.timed("build", () => build(settings, places, files, run, sent));
+  const { mounts, version, advice, same } = await run.timed("build", async () => {
+    const building = build(settings, places, files, run, sent);
+    const looked = intact(places, currentRelease(places)); // while the generator starts
+    return { ...(await building.finally(() => looked)), same: await looked };
+  });
   await run.timed("publish", () => {
     const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
     const content = former === undefined ? pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "") : 0;
     const found = gate(places.out, settings, former ?? null, content, leftOut + advice, version);
-    return use({ commit, from: fromOf(settings, printed), warnings: last.warnings }, found);
+    return use({ commit, from: fromOf(settings, mounts), warnings: last.warnings }, found, same);
   });
 }
 

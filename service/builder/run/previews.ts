@@ -10,9 +10,9 @@ import { movedFrom } from "../build/content.ts";
 import { type Build, pagesOf } from "../build/gate.ts";
 import { readJson, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
-import { crypto } from "../release/link-or-copy.ts";
+import { crypto } from "../release/hashed.ts";
 import { makeRelease, type Source } from "../release/make-release.ts";
-import { deployed } from "../release/releases.ts";
+import { deployed, intact } from "../release/releases.ts";
 import { admit, type BuildContext, branchHeads, fetchHead } from "../source/repository.ts";
 import { buildCommit, publish } from "./build-commit.ts";
 import type { Marker } from "./markers.ts";
@@ -81,8 +81,8 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
   if (!run.more) again.clear();
   else if (next && notes[next.folder]) again.add(next.folder);
 
-  const release = async (source: Source, found: Build) => {
-    const made = await makeRelease(settings, places, source, found, kept);
+  const release = async (source: Source, found: Build, intact: ReadonlySet<string>) => {
+    const made = await makeRelease(settings, places, source, found, intact, kept);
     await publish(context, run, made);
   };
   const ofKept = Object.fromEntries(kept.map((folder) => [folder, built[folder]!]));
@@ -92,16 +92,18 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
     last.commit = commit;
     last.reason = `the branch ${printable(branch, 100)}, at ${next.url}`;
     await admit(context, commit);
-    await buildCommit(context, commit, run, built[folder]?.pages, (source, found) => {
+    await buildCommit(context, commit, run, built[folder]?.pages, (source, found, intact) => {
       const own = { branch, commit, pages: pagesOf(found.files), from: source.from };
-      return release({ ...source, previews: { ...ofKept, [folder]: own } }, moved(places, folder, found));
+      const previews = { ...ofKept, [folder]: own };
+      return release({ ...source, previews }, moved(places, folder, found), intact);
     });
   } else if (published && kept.length < Object.keys(built).length) {
     const gone = Object.entries(built).flatMap(([folder, { branch }]) => (kept.includes(folder) ? [] : [branch]));
     last.reason = `removed: ${gone.join(", ")}`;
     const none = { folders: [], files: [], links: [], others: [], hashes: new Map() };
     const { commit, from } = published;
-    await run.timed("publish", () => release({ commit, from, warnings: last.warnings, previews: ofKept }, none));
+    const source = { commit, from, warnings: last.warnings, previews: ofKept };
+    await run.timed("publish", async () => release(source, none, await intact(places, published.release)));
   } else {
     const failing = wanted.filter(({ folder, commit }) => notes[folder]?.commit === commit);
     const except = failing.length > 0 ? `, but for ${failing.map(({ branch }) => branch).join(", ")}` : "";

@@ -5,7 +5,7 @@ import { TooMuch } from "../build/disk-watch.ts";
 import { haveRoom, makeRoom } from "../build/room.ts";
 import { readText, writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
-import { crypto } from "../release/link-or-copy.ts";
+import { crypto } from "../release/hashed.ts";
 import { makeRelease } from "../release/make-release.ts";
 import { deployed, differences, filesOf, isSameBuild, readManifest, releases, switchTo } from "../release/releases.ts";
 import { type Plan, plan, planBy } from "../source/decide.ts";
@@ -58,8 +58,8 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
   last.commit = commit ?? head;
   last.reason = reason;
   if (commit === null) return;
-  await buildCommit(context, commit, run, published?.pages, async (source, found) => {
-    const made = await makeRelease(settings, places, source, found);
+  await buildCommit(context, commit, run, published?.pages, async (source, found, intact) => {
+    const made = await makeRelease(settings, places, source, found, intact);
     await publish(context, run, made, () => {
       const { release = "" } = published ?? {};
       if (!unlessSame || !published || !isSameBuild(made, { release, files: filesOf(places, release) })) return true;
@@ -82,7 +82,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
     requested: has("request"),
     scheduled: has("schedule"),
     moved: published && movedFrom(published, settings),
-    tampered: published && has("tick") ? differences(places, published.release) : [],
+    tampered: published && has("tick") ? await differences(places, published.release) : [],
   });
   const commit = at ? at.commit : head;
   if (commit !== null) await admit(context, commit);
@@ -100,7 +100,7 @@ export async function rollBack(context: BuildContext, release: string) {
   const known = releases(places);
   const manifest = known.includes(release) ? readManifest(places, release) : undefined;
   if (!manifest) throw rejected(`there is no release ${listed([release])}. Use one of ${listed(known)}.`);
-  const differ = differences(places, release);
+  const differ = await differences(places, release);
   if (differ.length > 0)
     throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
   const head = (await lastHead(context)) ?? deployed(places)?.commit ?? null;

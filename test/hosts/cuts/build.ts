@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { hashOf } from "../../../service/builder/release/link-or-copy.ts";
+import { hashOf } from "../../../service/builder/release/hashed.ts";
 import type { Step } from "../../cuts/durable-steps.ts";
 import { startFakeHugo } from "../../service/builder/build/fake-hugo.ts";
 import { type Bench, bundledBuilder, finish, gitHost, published, start } from "../../service/builder/harness.ts";

@@ -111,7 +111,7 @@ describe("a build", () => {
     await host.writeFile("/usr/local/bin/slow-hugo", '#!/bin/sh\n/usr/bin/hugo "$@" && sleep 3\n', "0755");
     const slow = alone.replace(
       "ExecStart=/usr/bin/hugo",
-      "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-docs /cache/pages.csv /usr/local/bin/slow-hugo",
+      "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-docs /cache/mounts /cache/pages.csv /usr/local/bin/slow-hugo",
     );
     const sleeps = async () => (await host.read(`pgrep -u ${generatorUser("docs")} -x sleep || :`)) !== "" || undefined;
     await withDropIn(host, generator, slow, async () => {

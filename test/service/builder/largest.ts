@@ -17,6 +17,7 @@ const texts = {
   ),
   reported: JSON.stringify({ commit, state: "failure", reason: long.slice(0, 500) }),
   pages: "a.md,,t,2020,0001-01-01T00:00:00Z,2020-01-01T00:00:00Z,false,/a/\n".repeat(200_000),
+  mounts: '{\n"dir": "/source",\n"mounts": [{ "source": "content" }]\n}\n'.repeat(20_000),
   stats: "{}",
 } satisfies { [name in keyof Places]?: string };
 /** Of these a site has its own; a place with neither fails. */

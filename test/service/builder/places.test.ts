@@ -12,7 +12,7 @@ test("the names in a site's folder are those of every version", () => {
   const given = { site: "/s", spool: "/spool", requests: "/requests", rootRequests: "/root" };
   const { release, manifest, ...names } = placesOf(given);
   expect(Object.values(names).join(" ").replaceAll("/s/work/", "")).toBe(
-    "/spool /requests /root /s /s/current /s/releases /s/status.json /s/work taken parked clone out cache cache/pages.csv " +
+    "/spool /requests /root /s /s/current /s/releases /s/status.json /s/work taken parked clone out cache cache/mounts cache/pages.csv " +
       "stats.json history wanted fetched dependencies lfs manifests held paused reported unbuilt.json purged runs room-for checked-out made-anew",
   );
   expect([release("2-a"), manifest("2-a")]).toEqual(["/s/releases/2-a", "/s/work/manifests/2-a.json"]);

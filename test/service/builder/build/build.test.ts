@@ -118,9 +118,16 @@ describe("the generator's socket", () => {
   const seconds = -59;
 
   test("a connection starts a build into an empty folder, which the generator's account may write", async () => {
-    await unit(good, () => `${first}{ "dir": "/source" }\npushgate-generator begins\nsaid so\n`);
+    writeFileSync(places.mounts, "of the last build");
+    let former: string[] | undefined;
+    await unit(good, () => {
+      former = readdirSync(places.cache);
+      writeFileSync(places.mounts, "of this build");
+      return first;
+    });
     const warnings: string[] = [];
-    expect((await built({}, ["docs/hugo.toml"], warnings)).printed).toBe('{ "dir": "/source" }\n');
+    expect((await built({}, ["docs/hugo.toml"], warnings)).mounts).toBe("of this build");
+    expect(former).toEqual([]);
     expect(warnings).toEqual([expect.stringMatching(/^Hugo's configuration is in docs, not in the top folder\. /)]);
     expect([connections, readdirSync(places.out)]).toEqual([1, ["index.html"]]);
     const modes = [places.out, places.stats].map((path) => statSync(path).mode & 0o777);
@@ -129,7 +136,6 @@ describe("the generator's socket", () => {
 
   test.each([
     ["an error", "Error: it went wrong\n", "Hugo failed: it went wrong"],
-    ["the folders first", "Error: of these\npushgate-generator begins\nsaid so\n", "Hugo failed: said so"],
     ["much, with control codes", `${"noise\n".repeat(200_000)}\nE\u001b[2J\u202error\n`, /noise \| E\?\[2J\?rror$/],
     [
       "a result and another build, as repository code may",
@@ -150,7 +156,7 @@ describe("the generator's socket", () => {
     await listen(generator.socket, (connection) => {
       unit = connection;
       writeFileSync(generator.result, good);
-      unit.write(`${first}{ "dir": "/source" }\npushgate-generator begins\nStart building\nhalf a`);
+      unit.write(`${first}Start building\nhalf a`);
     });
     const ended = built();
     await expect.poll(() => shown).toEqual(["Start building\n"]);

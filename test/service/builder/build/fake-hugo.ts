@@ -10,7 +10,6 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { SiteHook } from "../../../../infra/config/derived.ts";
 import { addressed, buildArguments, environment, fillCache, look } from "../../../../infra/host/builder/hugo.ts";
-import { endOfFolders } from "../../../../service/builder/build/content.ts";
 import { kinds } from "../../../../service/builder/build/dependencies.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -25,7 +24,7 @@ export type Chosen = Partial<SiteHook["site"]["hugo"] & Pick<SiteHook["site"], "
 
 /** `path`: the program in place of Hugo. */
 export async function startFakeHugo(settings: BuilderSettings, path = "hugo", chosen: Chosen = {}): Promise<Server> {
-  const { clone, out, cache, pages, history, dependencies } = placesOf(settings);
+  const { clone, out, cache, mounts, pages, history, dependencies } = placesOf(settings);
   const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
   const { programs: more = [], arguments: flags = [], tools = {}, npm = false, ...given } = chosen;
@@ -38,17 +37,16 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
   const PATH = [programs, ...more, process.env.PATH].join(":");
   const env = { ...environment({ content, destination: out, cache }, site), PATH, HOME: "/dev/null" };
   // As the unit, where something was fetched.
-  const mounts = Object.entries(kinds)
+  const binds = Object.entries(kinds)
     .map(([kind, { place }]) => [`${dependencies}/${kind}/${place}`, `${source}/${place}`])
     .map(([from, to]) => `[ ! -d ${from} ] || mount --bind -o ro ${from} ${to}`);
-  const mounting = ["--user", "--map-root-user", "--mount", "sh", "-ec", `${mounts.join("\n")}\nexec "$@"`, "sh", path];
+  const mounting = ["--user", "--map-root-user", "--mount", "sh", "-ec", `${binds.join("\n")}\nexec "$@"`, "sh", path];
   const inRoot = (words: readonly string[]): [string, string[]] =>
     existsSync(dependencies) ? ["unshare", [...mounting, ...words]] : [path, [...words]];
   const looked = (words: string) => spawnSync(...inRoot(words.split(" ")), { cwd: source, env, encoding: "utf8" });
   return startFakeUnit(generator, async (connection) => {
     spawnSync("sh", ["-c", fillCache(cache)], { cwd: source });
-    const { stdout, stderr } = looked(look.folders);
-    connection.write(`${stdout ?? ""}${stderr ?? ""}${endOfFolders}\n`);
+    writeFileSync(mounts, looked(look.folders).stdout ?? "");
     if (!existsSync(pages)) writeFileSync(pages, looked(look.pages).stdout ?? "");
     const [command, words] = inRoot(buildArguments(flags));
     const before = settings.previews === undefined ? [] : ["sh", "-c", `${addressed}; exec "$@"`, "sh"];

@@ -142,7 +142,6 @@ test.each([
     "Start building …\nhugo v0.1\n  | EN\n-----+---\nWARN x\nTotal in 5 ms\nsaid so",
     "said so",
   ],
-  ["without the first line", `pushgate-generator build=${"0".repeat(32)}\nsaid so`, "said so"],
   ["without the number of errors", "ERROR a\nError: error building site: logged 12 error(s)", "a"],
   [
     "without the security configuration",

@@ -18,12 +18,13 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { lookAt } from "../../../../service/builder/build/gate.ts";
 import { walk } from "../../../../service/builder/files.ts";
-import { copy } from "../../../../service/builder/release/link-or-copy.ts";
+import { copy } from "../../../../service/builder/release/hashed.ts";
 import { makeRelease } from "../../../../service/builder/release/make-release.ts";
 import {
   currentRelease,
   differences,
   filesOf,
+  intact,
   isSameBuild,
   prune,
   releases,
@@ -38,10 +39,11 @@ let warnings: string[];
 let commits = 0;
 const looked = () => lookAt(places.out, 1 << 30);
 
-function make({ found } = looked(), of = places) {
+async function make({ found } = looked(), of = places) {
   warnings = [];
   const commit = (++commits).toString(16).padStart(40, "0");
-  return makeRelease({ assets: ["css", "png"] }, of, { commit, from: { folder: "" }, warnings }, found);
+  const same = await intact(of, currentRelease(of));
+  return makeRelease({ assets: ["css", "png"] }, of, { commit, from: { folder: "" }, warnings }, found, same);
 }
 
 /** Publishes these files and no others. Returns the release's id. */
@@ -77,7 +79,7 @@ test("an unchanged file is one file on the disk, and one that differs in its las
   expect(statSync(at(two, "grown.png")).size).toBe(grown.length);
   const sha256 = createHash("sha256").update(changed).digest("hex");
   expect(filesOf(places, two).get("other.png")).toEqual({ size: changed.length, sha256, built: two });
-  expect(differences(places, currentRelease(places)!)).toEqual([]);
+  expect(await differences(places, currentRelease(places)!)).toEqual([]);
 });
 
 test("a file that Hugo still writes changes no release, as it was copied and not moved", async () => {
@@ -107,7 +109,7 @@ test("files and folders of a release are read-only, those that are carried along
   expect(modes(["", ...folders])).toEqual([0o555, 0o555, 0o555, 0o555]);
   expect(files).toEqual(["__proto__/constructor.css", "former/deep/a.css", "index.html"]);
   expect(modes(files)).toEqual([0o444, 0o444, 0o444]);
-  expect(differences(places, currentRelease(places)!)).toEqual([]);
+  expect(await differences(places, currentRelease(places)!)).toEqual([]);
 });
 
 test("a folder in place of a file is no part of a release", () => {
@@ -175,7 +177,7 @@ test.each<[string, (id: string) => unknown, string]>([
   const id = await release(files);
   open(id);
   tamper(id);
-  expect(differences(places, id)).toEqual([seen === "release" ? id : seen]);
+  expect(await differences(places, id)).toEqual([seen === "release" ? id : seen]);
   await release(files);
   expect([text("a/b.html"), text("c.css")]).toEqual(["b", "ccc"]);
   expect(lstatSync(join(places.current, "c.css")).isFile()).toBe(true);

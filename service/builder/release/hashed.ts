@@ -1,5 +1,5 @@
-/** Puts a built file into a release: a link to the published file of the same bytes, else a copy (decision 011). */
-import { fstatSync, linkSync, readSync, writeFileSync } from "node:fs";
+/** Reads files once, and copies them (decision 011). */
+import { fstatSync, readSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tried } from "../../tried.ts";
 import { reading, withFile } from "../files.ts";
@@ -33,17 +33,6 @@ export function hashed(file: string, admit = (_size: number): void => {}, use = 
 }
 
 export const hashOf = (file: string): Hashed | undefined => tried(() => hashed(file));
-
-/** Links the published file, if it is what was published: a person may have changed it on the disk. */
-export function linkSame(published: string, sha256: string, to: string): boolean {
-  if (hashOf(published)?.sha256 !== sha256) return false;
-  // Fails on a file system without hard links, and where the file has as many as it may have.
-  const linked = tried(() => {
-    linkSync(published, to);
-    return true;
-  });
-  return linked === true;
-}
 
 /** Copies what the gate has seen. Throws Setback where the file is another one now: a process of the build may still write. */
 export function copy(from: string, to: string, seen: Hashed): void {
