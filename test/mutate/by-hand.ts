@@ -43,7 +43,7 @@ export const byHand: readonly ByHand[] = [
     ["&& set -- &&", "&&"],
     ["[ ${#fact_output} -le 2048 ] ||", "true ||"],
   ]),
-  ...within("infra/apply/probe.sh", "test/infra/apply/probe.test.ts", [["timeout -s KILL 30", "timeout 30"]]),
+  ...within("infra/apply/probe.sh", "test/infra/apply/probe.slow.test.ts", [["timeout -s KILL 30", "timeout 30"]]),
   ...within("infra/apply/receive.sh", "test/infra/apply/ship.test.ts", [
     ["sha256sum --check --status || {", "true || {"],
     ["trap 'rm -f \"$file.new\"' EXIT", ":"],

@@ -190,7 +190,8 @@ describe("a failed apply", () => {
     writeFileSync(join(host.etc, "pg-stray/inner/file"), "x");
     chmodSync(join(host.etc, "pg-stray"), 0o711);
     const tree = host.tree();
-    expect(host.apply({ ...daemonLayer(host, after), activate: "false\ntrue" }, next).status).toBe(1);
+    const { status, stderr } = host.apply({ ...daemonLayer(host, after), activate: "false\ntrue" }, next);
+    expect([status, stderr]).toEqual([1, expect.stringContaining("failed at: activate")]);
     expect(host.tree()).toEqual(tree);
   });
 
