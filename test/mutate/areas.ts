@@ -4,7 +4,7 @@ export type Area = {
   readonly name: string;
   /** Folders and files that are mutated. A file belongs to the area that names it, or its nearest folder. */
   readonly sources: readonly string[];
-  /** Folders and files of tests that run. Golden files are not among them: they notice every change, and explain none. */
+  /** Folders and files of tests that run. */
   readonly tests: readonly string[];
   /** Percent of the mutants that these tests have to notice. */
   readonly score: number;
@@ -12,13 +12,16 @@ export type Area = {
 
 /**
  * A layer of a host, with the tests of its name: most of a renderer is made once, when a test file is loaded, so that a
- * mutant of it needs all tests of its area.
+ * mutant of it needs all tests of its area. The golden files are among them, as the words of a rendered file have no other test.
  */
 const hostLayer = (name: string, folders: readonly string[] = [name], tests: readonly string[] = [name]): Area => ({
   name: `host-${name}`,
   sources: folders.map((folder) => `infra/host/${folder}`),
   // shell.slow.test.ts has shellcheck find a value that a script lacks.
-  tests: [...[...tests, "layers"].map((test) => `test/infra/host/${test}.test.ts`), "test/infra/shell.slow.test.ts"],
+  tests: [
+    ...[...tests, "layers"].map((test) => `test/infra/host/${test}.test.ts`),
+    ...["test/infra/golden.test.ts", "test/infra/shell.slow.test.ts"],
+  ],
   score: 85,
 });
 
