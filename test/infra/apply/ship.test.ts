@@ -154,7 +154,7 @@ test("a layer that leaves declares no file and no fact, and has systemd read its
 /** Runs the command with fakes of systemd's programs, and this program before the script. */
 function run(state: string, bundles: Parameters<typeof ship.applyCommand>[2] = [], program = "") {
   const root = new Root();
-  const fakes = { systemctl: `echo ${state}`, sleep: ":", "systemd-run": 'echo "$*"; cat' };
+  const fakes = { systemctl: `echo ${state}`, sleep: 'echo "sleep $1"', "systemd-run": 'echo "$*"; cat' };
   for (const [name, body] of Object.entries(fakes)) root.write(name, `#!/bin/sh\n${body}\n`, 0o755);
   const incoming = root.at("incoming");
   const command = ship.applyCommand(host, 90, bundles).replace(stateFolders.incoming, incoming);
@@ -172,9 +172,9 @@ test("run-in-unit.sh runs standard input in the unit, with the layer's time limi
   const stdout = `${options} ${limits} /bin/sh -s\nthe script`;
   expect(run("inactive")).toEqual({ status: 0, stdout, stderr: "", files: [] });
 });
-test("run-in-unit.sh does not start while another apply runs, and names the host", () => {
+test("run-in-unit.sh waits 5 s for another apply to end, and names the host", () => {
   const stderr = expect.stringMatching(/^pushgate: web1: another pulumi up is running on this host\. Wait/);
-  expect(run("active")).toEqual({ status: 75, stdout: "", stderr, files: [] });
+  expect(run("active")).toEqual({ status: 75, stdout: "sleep 1\n".repeat(5), stderr, files: [] });
 });
 
 test("the script of the secrets layer and its output are secret, and no output is streamed", async () => {
