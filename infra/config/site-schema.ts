@@ -5,12 +5,12 @@ import { formatNames } from "../../service/reporter/formats.ts";
 import { branchFault } from "./forms.ts";
 import {
   absolutePath,
-  boolean,
   checked,
   described,
   dnsName,
   dnsPattern,
   extension,
+  flag,
   knownHost,
   list,
   named,
@@ -67,23 +67,21 @@ const hugo = object({
 });
 
 const digest = text(/^[0-9a-f]{64}$/, "a SHA-256 in 64 digits from 0 to f", "SHA-256 of its archive.");
-const release = (description: string) =>
-  v.exactOptional(
-    described(
-      object({
-        version: text(/^\d+\.\d+\.\d+$/, "an exact release of three numbers, such as 1.2.3", "The release."),
-        ...{ amd64: digest, arm64: digest },
-      }),
-      description,
-    ),
-  );
+const release = object({
+  version: text(/^\d+\.\d+\.\d+$/, "an exact release of three numbers, such as 1.2.3", "The release."),
+  ...{ amd64: digest, arm64: digest },
+});
+const tool = (description: string) => v.exactOptional(described(release, description));
 
 /** With digests: another archive at its place, or on the way, changes no host. */
-const tools = object({
-  hugo: release("Hugo, extended; without it, the distribution's."),
-  sass: release("Dart Sass, which a build may then run."),
-  node: release("Node, in the build's PATH; without it, the distribution's."),
-});
+const tools = described(
+  object({
+    hugo: tool("Hugo, extended; without it, the distribution's."),
+    sass: tool("Dart Sass, which a build may then run."),
+    node: tool("Node, in the build's PATH; without it, the distribution's."),
+  }),
+  "Exact releases of programs, which `npx pushgate tools` writes; each host installs them for this site.",
+);
 
 const buildLimits = object({
   memoryMiB: amount(128, 65_536, 1024, "a number of MiB", "Memory of a build."),
@@ -100,15 +98,11 @@ const buildLimits = object({
   pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });
 
-const registry = (usual: string, description: string) =>
-  v.optional(
-    checked(
-      (url) => isMirror(`${url}/`),
-      `an https:// URL with a DNS name in lower case, such as ${usual}`,
-      description,
-    ),
-    usual,
-  );
+const registry = (usual: string, description: string) => {
+  const form = `an https:// URL with a DNS name in lower case, such as ${usual}`;
+  const isRegistry = (url: string) => isMirror(`${url}/`);
+  return v.optional(checked(isRegistry, form, description), usual);
+};
 
 const isMirror = (url: string): boolean => /^[^?&=%]*$/.test(url) && isNotifyUrl(url);
 
@@ -135,7 +129,7 @@ const recipient = object({
     formatNames,
     "What the URL takes; `email` leaves by the host's sendmail; `standard` is JSON, signed as Standard Webhooks.",
   ),
-  published: v.optional(boolean("Report each build that is published, too."), false),
+  published: flag("Report each build that is published, too."),
 });
 
 const previews = object({
@@ -183,7 +177,7 @@ export const site = object({
     ),
   ),
   assets: list(extension, "extensions", "Extensions of files that open pages may still request.", assetExtensions),
-  submodules: v.optional(boolean("Fetch the submodules that `.gitmodules` names, such as themes."), true),
+  submodules: flag("Fetch the submodules that `.gitmodules` names, such as themes.", true),
   knownHosts: list(knownHost, "lines of known_hosts", "SSH host keys of the git host, for a repository over SSH."),
   egress: list(range, "private ranges", "Private ranges that a fetch may reach, without the host itself."),
   writers: v.exactOptional(
@@ -194,17 +188,8 @@ export const site = object({
     ),
   ),
   hugo: v.optional(described(hugo, "What outranks the site's own configuration, and what a build may reach."), {}),
-  tools: v.optional(
-    described(
-      tools,
-      "Exact releases of programs, which `npx pushgate tools` writes; each host installs them for this site.",
-    ),
-    {},
-  ),
-  npm: v.optional(
-    boolean("Install what `package-lock.json` names, and have Hugo run `postcss`, `tailwindcss`, `babel` and `node`."),
-    false,
-  ),
+  tools: v.optional(tools, {}),
+  npm: flag("Install what `package-lock.json` names, and have Hugo run `postcss`, `tailwindcss`, `babel` and `node`."),
   mirror: v.exactOptional(
     checked(
       isMirror,
@@ -243,10 +228,7 @@ export const site = object({
     "recipients",
     "Recipients of a report when builds begin to fail, and when they succeed again.",
   ),
-  purge: v.optional(
-    boolean("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),
-    false,
-  ),
+  purge: flag("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),
   previews: v.exactOptional(
     described(previews, "Other branches of the repository, built as the site is, without `content`, for reviews."),
   ),

@@ -15,6 +15,7 @@ export const oneOf = <const T extends readonly string[]>(
 ) => v.pipe(v.picklist(values), v.metadata({ form, description }));
 
 export const boolean = (description: string) => v.pipe(v.boolean(), v.metadata({ form: "true or false", description }));
+export const flag = (description: string, usual = false) => v.optional(boolean(description), usual);
 
 export const list = <T extends v.GenericSchema>(
   item: T,
