@@ -63,21 +63,16 @@ export function warningsOf(output: string): string[] {
   return all.size > mostWarnings ? [...shown, `Hugo: ${all.size - mostWarnings} more warnings`] : shown;
 }
 
-/** Its group: the folder with this configuration. */
 const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|ya?ml|json)$/;
+/** Of a configuration, the folder that it is for, "" at the top; undefined for another file. */
+const folderOf = (path: string): string | undefined => configured.exec(path)?.map((at = "") => at)[1];
 
 /** Whether the file at this path, relative to a site or a module, is its configuration. */
-export function isConfiguration(path: string): boolean {
-  const found = configured.exec(path);
-  return found !== null && found[1] === undefined;
-}
+export const isConfiguration = (path: string): boolean => folderOf(path) === "";
 
 /** Whether the site's configuration names what makes Hugo run git, whatever its value. */
 export const readsHistory = (files: readonly string[], text: (path: string) => string, folder = ""): boolean =>
-  files.some((path) => {
-    const [found, at = ""] = configured.exec(path) ?? [];
-    return found && at === folder && /enableGitInfo/i.test(text(path));
-  });
+  files.some((path) => folderOf(path) === folder && /enableGitInfo/i.test(text(path)));
 
 /** After a reason why what go.mod and go.sum name cannot be fetched. */
 export const moduleAdvice =
@@ -103,7 +98,7 @@ export function needsModules({ files, text }: { files: readonly string[]; text: 
 /** For a build that went wrong: where Hugo's configuration is, if the site's folder has none; else "". */
 export function folderAdvice(files: readonly string[], folder = ""): string {
   const own = files.filter((path) => !/(^|\/)(themes|_vendor|node_modules|\.[^/]+)\//.test(path));
-  const folders = new Set(own.flatMap((path) => configured.exec(path)?.slice(1) ?? []).map((at = "") => at));
+  const folders = new Set(own.flatMap((path) => folderOf(path) ?? []));
   if (folders.size === 0 || folders.has(folder)) return "";
   const found = listed([...folders].map((at) => at || "the top folder"));
   return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;
@@ -119,6 +114,7 @@ export function reasonOf({ result, code, status, output }: Build, limits: Builde
   const said = lastLines(output);
   // Of what Hugo warns of, if its errors do not say.
   const cause = meant((output.match(/^(ERROR|Error:).*/gm) ?? []).join("\n")) ?? meant(output);
+  const [, template] = /((?:themes\/[^\s":]+\/)?layouts\/[^\s":]+):\d+/.exec(output) ?? [];
   switch (memoryDenied ? "oom-kill" : result) {
     case "oom-kill":
       return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
@@ -139,16 +135,11 @@ export function reasonOf({ result, code, status, output }: Build, limits: Builde
       if (status === "78") return said;
       // A layout alone is a guess.
       if (cause) return `${version.startsWith("Module ") ? version : ""}${cause} (Hugo: ${said})`;
-      return `${version}${templateOf(output) ?? "Hugo failed"}: ${said}`;
+      return `${version}${template ? `the template ${printable(template, 200)} failed` : "Hugo failed"}: ${said}`;
     default:
       return `Hugo's unit ended by ${printable(result, 30)}. See journalctl -u 'pushgate-generator-*'. Its output: ${said}`;
   }
 }
-
-const templateOf = (output: string): string | undefined => {
-  const path = /((?:themes\/[^\s":]+\/)?layouts\/[^\s":]+):\d+/.exec(output)?.[1];
-  return path && `the template ${printable(path, 200)} failed`;
-};
 
 /** Hugo's errors, without greeting, totals and its whole security configuration. */
 function lastLines(output: string): string {
@@ -156,12 +147,9 @@ function lastLines(output: string): string {
     (line) => line !== "" && !/^(Start building|hugo v|Total in|\||-+\+|WARN)|logged \d+ error\(s\)$/.test(line),
   );
   const errors = lines.filter((line) => /^(ERROR|Error:|panic:|fatal)/.test(line));
-  const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) =>
-    line.replace(
-      // Of templates that call each other, the last has the cause.
-      /^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?(.*: execute of template failed: )?|; the current security configuration is:/g,
-      "",
-    ),
-  );
+  // Of templates that call each other, the last has the cause.
+  const around =
+    /^(ERROR|Error:) (\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d )?(.*: execute of template failed: )?|; the current security configuration is:/g;
+  const words = (errors.length > 0 ? errors.slice(0, 3) : lines.slice(-3)).map((line) => line.replace(around, ""));
   return printable(words.join(" | "), 1_000);
 }
