@@ -13,7 +13,7 @@ import { orUserError, UserError } from "../../user-error.ts";
 import { command } from "../command.ts";
 import { jsonOf, must, pulumi } from "../stack.ts";
 import { type Answers, answered, configured, explained, flagOf, questions } from "./questions.ts";
-import { type Entry, entriesOf, nothing, proposals, textOf } from "./repository/proposal.ts";
+import { type Entry, entriesOf, nothing, proposals } from "./repository/proposal.ts";
 import { defaultBranch } from "./repository/read.ts";
 import { newSecret } from "./secret.ts";
 
@@ -47,10 +47,8 @@ async function branchOf(repository: string): Promise<Answers> {
 /** What the repository says of its site. Where it cannot be read here, or a release's page, `failed` has the reason. */
 async function readSite({ repository = "", branch = "", siteHostname }: Answers) {
   const site = { ...nothing, ...(siteHostname && { hostname: siteHostname }) };
-  const found = await orUserError(proposals({ repository, branch }, site));
-  if (found instanceof UserError) return { entries: [], failed: [found.message] };
-  console.log(textOf({ repository, branch }, found));
-  return entriesOf(found, site);
+  const missing = await orUserError(proposals({ repository, branch }, site));
+  return missing instanceof UserError ? { entries: [], failed: [missing.message] } : entriesOf(missing, site);
 }
 
 function configOf(answers: Answers, entries: readonly Entry[], api: string): Readonly<Record<string, unknown>> {

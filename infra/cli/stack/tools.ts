@@ -1,18 +1,18 @@
 /** Writes what a site needs into the stack file: releases of programs, with their digests, and what its repository says. */
 import { feedHost, runOnHost, type Target } from "../../apply/run-on-host.ts";
 import type { Site } from "../../config/settings.ts";
-import { type Architecture, archiveUrl, releasesOf, type ToolName, tools as table } from "../../config/tools.ts";
+import { type Architecture, archiveUrl, releasesOf, tools as table } from "../../config/tools.ts";
 import { paths } from "../../host/paths.ts";
 import { toolFolder } from "../../host/tools/tools.ts";
 import { UserError } from "../../user-error.ts";
 import { all, command, confirm, type Options, ofStack, siteNamed, targets } from "../command.ts";
 import { must, readStack } from "../stack.ts";
-import { type Entry, entriesOf, proposals, textOf } from "./repository/proposal.ts";
+import { type Entry, entriesOf, proposals } from "./repository/proposal.ts";
 import { download, seconds } from "./repository/releases.ts";
 
-function named(word: string): [ToolName, string] {
-  const [, tool = "", version = ""] = /^(\w+)=(\d+\.\d+\.\d+)$/.exec(word) ?? [];
-  if (Object.hasOwn(table, tool)) return [tool as ToolName, version];
+function named(word: string) {
+  const [, tool = "", value = ""] = /^(\w+)=(\d+\.\d+\.\d+)$/.exec(word) ?? [];
+  if (Object.hasOwn(table, tool)) return { key: `tools.${tool}`, value, says: "" };
   throw new UserError(
     `"${word}" is no release. Use ${Object.keys(table).join(", ")} with three numbers, such as hugo=0.152.2.`,
   );
@@ -52,15 +52,12 @@ export const tools = command({
     const stack = ofStack(options);
     const { hosts, hooks } = await readStack(stack);
     const { site } = siteNamed(hooks, name);
-    const wanted = words.map(named);
+    const given = words.map(named);
     if (options.send)
       return console.log((await all(targets(hosts, options).map((host) => send(host, site)))).join("\n"));
     const index = hooks.findIndex((hook) => hook.name === name);
-    const given = wanted.map(([tool, value]) => ({ key: `tools.${tool}`, value, says: "", isSet: false }));
-    const found = words.length > 0 ? given : await proposals(hooks[index]!, site);
-    const missing = found.filter(({ isSet }) => !isSet);
+    const missing = words.length > 0 ? given : await proposals(hooks[index]!, site);
     if (words.length === 0) {
-      console.log(textOf(hooks[index]!, found));
       if (options.check) process.exitCode = missing.length > 0 ? 7 : 0;
       if (options.check || missing.length === 0) return;
       await confirm("Write the lines that begin with + into the stack file?", options);

@@ -13,21 +13,23 @@ import { releaseOf } from "./releases.ts";
 const least = { webRoot: "/var/www/site" };
 /** As for a site that has no other key yet. */
 export const nothing: Site = v.parse(siteShape, least);
-export type Proposal = Finding & { readonly isSet: boolean };
+type Proposal = Finding & { readonly isSet: boolean };
 
-/** Throws a UserError where git cannot read the repository. */
+/** Prints what is found, and returns what is missing. Throws a UserError where git cannot read the repository. */
 export async function proposals({ repository, branch }: Pick<Hook, "repository" | "branch">, site: Site) {
   const files = await readFiles(repository, branch);
   const first = findingsOf(files, site);
   const isNamed = first.some(({ key, value }) => key === "tools.hugo" && typeof value === "string");
   // A theme says which release it needs at least.
   const found = isNamed ? first : findingsOf(files, site, await themesIn(files));
-  return found.map(({ key, value, says }): Proposal => {
+  const all = found.map(({ key, value, says }): Proposal => {
     if (key === undefined || value === undefined) return { says, isSet: true };
     return isAccepted(key, value)
       ? { key, value, says, isSet: hasAlready(site, key, value) }
       : { says: `${key}: ${value} is not accepted (${says})`, isSet: true };
   });
+  console.log([`${repository}, branch ${branch}:`, ...all.map(lineOf)].join("\n"));
+  return all.filter(({ isSet }) => !isSet);
 }
 
 /** The submodules below `themes`, at their commits. One that cannot be read says nothing. */
@@ -51,8 +53,6 @@ function isAccepted(key: string, value: NonNullable<Finding["value"]>): boolean 
   return key.startsWith("tools.") || v.is(siteShape, { ...least, ...(part as object) });
 }
 
-const toolIn = (key: string): ToolName => key.replace("tools.", "") as ToolName;
-
 function hasAlready(site: Site, key: string, value: Finding["value"]): boolean {
   const now: unknown = below(site, ...key.split("."));
   const version = below(now, "version") ?? "";
@@ -67,22 +67,17 @@ const lineOf = ({ key, value, says, isSet }: Proposal): string => {
   return key === undefined ? `    ${says}` : `  ${isSet ? "=" : "+"} ${key}: ${proposed} (${says})`;
 };
 
-export const textOf = (
-  { repository, branch }: Pick<Hook, "repository" | "branch">,
-  found: readonly Proposal[],
-): string => [`${repository}, branch ${branch}:`, ...found.map(lineOf)].join("\n");
-
 export type Entry = readonly [path: readonly (string | number)[], value: string | true];
 
 /** What is missing, for the stack file. `failed`: why a release is left out. */
-export async function entriesOf(wanted: readonly Proposal[], site: Site) {
+export async function entriesOf(wanted: readonly Finding[], site: Site) {
   const entries: Entry[] = [];
   const failed: string[] = [];
   let next = site.hugo.arguments.length;
-  for (const { key = "", value = "" } of wanted.filter(({ isSet }) => !isSet)) {
+  for (const { key = "", value = "" } of wanted) {
     const path = key === "hugo.arguments" ? ["hugo", "arguments", next++] : key.split(".");
     if (key.startsWith("tools.")) {
-      const release = await orUserError(releaseOf(toolIn(key), value));
+      const release = await orUserError(releaseOf(path[1] as ToolName, value));
       if (release instanceof UserError) failed.push(release.message);
       else entries.push(...Object.entries(release).map(([name, text]): Entry => [[...path, name], text]));
     } else if (typeof value !== "object") entries.push([path, value]);
