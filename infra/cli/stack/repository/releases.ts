@@ -1,14 +1,7 @@
 /** What the pages of programs say: digests of a release's archives, and which release is the newest. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
-import {
-  type Architecture,
-  archiveUrl,
-  isOlder,
-  type Release,
-  type ToolName,
-  tools as table,
-} from "../../../config/tools.ts";
+import { type Architecture, archiveUrl, isOlder, type Release, type ToolName, tools } from "../../../config/tools.ts";
 import { UserError } from "../../../user-error.ts";
 import type { Newest } from "./propose.ts";
 
@@ -47,8 +40,19 @@ async function sha256(url: string): Promise<string> {
   return hash.digest("hex");
 }
 
-async function digestsOf(tool: ToolName, version: string): Promise<Release> {
-  const { page, archive, digests } = table[tool];
+/** Hugo's and Sass's pages redirect to it. Node's lists all, the newest first; lines of even numbers are supported for long. */
+async function newest(tool: ToolName, { line = "\\d*[02468]", least = "0" }: Newest): Promise<string> {
+  const page = tools[tool].newest;
+  const said = tool === "node" ? await text(download(page)) : `${(await answerOf(page)).url}"`;
+  const [, found] = new RegExp(`[/"]v?(${tool === "node" ? line : "\\d+"}\\.\\d+\\.\\d+)"`).exec(said) ?? [];
+  if (found && !isOlder(found, least)) return found;
+  throw new UserError(`${page} names no fitting release. Name one: npx pushgate tools <hook> ${tool}=<release>`);
+}
+
+/** The release that a person or a site names, or the newest, with its digests. */
+export async function releaseOf(tool: ToolName, named: string | true | Newest): Promise<Release> {
+  const version = typeof named === "object" ? await newest(tool, named) : String(named);
+  const { page, archive, digests } = tools[tool];
   const listed = digests && `${page(version)}/${digests(version)}`;
   const list = listed && (await text(download(listed)));
   const of = async (architecture: Architecture): Promise<string> => {
@@ -60,19 +64,5 @@ async function digestsOf(tool: ToolName, version: string): Promise<Release> {
     if (digest === undefined) throw new UserError(`${listed} has no SHA-256 of ${name}. Name another release.`);
     return digest;
   };
-  const [amd64, arm64] = [await of("amd64"), await of("arm64")];
-  return { version, amd64, arm64 };
+  return { version, amd64: await of("amd64"), arm64: await of("arm64") };
 }
-
-/** Hugo's and Sass's pages redirect to it. Node's lists all, the newest first; lines of even numbers are supported for long. */
-async function newest(tool: ToolName, { line = "\\d*[02468]", least = "0" }: Newest): Promise<string> {
-  const page = table[tool].newest;
-  const said = tool === "node" ? await text(download(page)) : `${(await answerOf(page)).url}"`;
-  const [, found] = new RegExp(`[/"]v?(${tool === "node" ? line : "\\d+"}\\.\\d+\\.\\d+)"`).exec(said) ?? [];
-  if (found && !isOlder(found, least)) return found;
-  throw new UserError(`${page} names no fitting release. Name one: npx pushgate tools <hook> ${tool}=<release>`);
-}
-
-/** The release that a person or a site names, or the newest, with its digests. */
-export const releaseOf = async (tool: ToolName, named: string | true | Newest): Promise<Release> =>
-  digestsOf(tool, typeof named === "object" ? await newest(tool, named) : String(named));
