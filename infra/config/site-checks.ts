@@ -4,17 +4,13 @@ import { repositoryOf } from "../../service/git-hosts/repository.ts";
 import { local, networks } from "../networks.ts";
 import { isOutside, otherGitHost, previewsName } from "./derived.ts";
 import { type Fault, faultsOf } from "./faults.ts";
-import type { Parts, Site } from "./schema.ts";
+import type { Parts } from "./schema.ts";
 import { oldest } from "./site-schema.ts";
 import { isOlder, type Release, releasesOf } from "./tools.ts";
 
-type Keyed = Pick<Parts["hooks"][number], "name" | "repository" | "gitHost"> & {
-  readonly key: string;
-  readonly site: Site;
-};
-
-const keyed = (hooks: Parts["hooks"]): Keyed[] =>
+const keyed = (hooks: Parts["hooks"]) =>
   hooks.flatMap(({ at, site, ...hook }) => (site ? [{ ...hook, key: `${at}.site`, site }] : []));
+type Keyed = ReturnType<typeof keyed>[number];
 
 const isBelow = (path: string, folder: string): boolean => path.startsWith(`${folder}/`);
 const overlap = (a: string, b: string): boolean => a === b || isBelow(a, b) || isBelow(b, a);
@@ -87,14 +83,14 @@ function toolFaults({ key, name, site }: Keyed, before: readonly Keyed[]): Fault
   });
   const each = releasesOf(site).flatMap(({ tool, release, id }) => {
     const { version } = release;
-    const others = before.filter((other) =>
-      releasesOf(other.site).some((one) => one.id === id && differ(one.release, release)),
+    const other = before.find(({ site }) =>
+      releasesOf(site).some((one) => one.id === id && differ(one.release, release)),
     );
     return faultsOf(`${key}.tools.${tool}`, {
       [`is ${version}, and pushgate knows no release before ${oldest}. Use a later one.`]:
         tool === "hugo" && isOlder(version, oldest),
-      [`is ${version}, as in ${others[0]?.key}, with other digests. Correct those that the release's page does not have.`]:
-        others.length > 0,
+      [`is ${version}, as in ${other?.key}, with other digests. Correct those that the release's page does not have.`]:
+        other !== undefined,
     });
   });
   return [...npm, ...each];
