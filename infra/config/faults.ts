@@ -45,7 +45,7 @@ export function found(value: unknown): string {
   return `is ${JSON.stringify(shown.length > 80 ? `${shown.slice(0, 80)}…` : shown)}`;
 }
 
-const partAt = (schema: Schema, steps: readonly unknown[]): Schema =>
+export const partAt = (schema: Schema, steps: readonly unknown[]): Schema =>
   steps.reduce<Schema>((parent, step) => {
     const child = parent.item ?? parent.value ?? parent.entries?.[String(step)];
     return child === undefined ? parent : unwrapped(child);

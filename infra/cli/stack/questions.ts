@@ -1,7 +1,7 @@
 /** What init needs to know: its questions with their usual answers, and how they are answered. */
 import * as v from "valibot";
 import { gitHostAt, published } from "../../config/derived.ts";
-import { checkShape, formOf, type Schema, unwrapped } from "../../config/faults.ts";
+import { checkShape, formOf, partAt, type Schema } from "../../config/faults.ts";
 import { shape } from "../../config/schema.ts";
 import { UserError } from "../../user-error.ts";
 import { hasTerminal, prompted } from "../stack.ts";
@@ -38,22 +38,16 @@ export const questions: readonly Question[] = [
 ];
 export const flagOf = (name: string): string => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 
-const schemaOf = ({ path }: Question): Schema =>
-  path.reduce<Schema>((schema, key) => {
-    const { item, entries } = unwrapped(schema);
-    return unwrapped((typeof key === "number" ? item : entries?.[key]) as Schema);
-  }, shape);
+const schemaOf = ({ path }: Question): Schema => partAt(shape, path);
 
 export const configured = (question: Question, answer: string): string | string[] =>
   schemaOf(question).item === undefined ? answer : answer.split(",").map((one) => one.trim());
 
-const formFor = (schema: Schema): string =>
-  schema.item === undefined ? formOf(schema) : `${formOf(schema.item)}, with commas between them`;
-
 /** What the key means, and its form where no usual answer shows it. */
 export function explained(question: Question, usual: string | undefined): string {
   const schema = schemaOf(question);
-  const more = usual === undefined ? ` Use ${formFor(schema)}.` : usual === "" ? " May be empty." : "";
+  const form = schema.item === undefined ? formOf(schema) : `${formOf(schema.item)}, with commas between them`;
+  const more = usual === undefined ? ` Use ${form}.` : usual === "" ? " May be empty." : "";
   return `${v.getMetadata(schema).description}${more}`;
 }
 
