@@ -51,9 +51,5 @@ export const releasesOf = ({ tools: named }: Pick<Site, "tools">) =>
     return release === undefined ? [] : [{ tool, release, id: `${tool}-${release.version}` }];
   });
 
-export const archiveUrl = (
-  tool: ToolName,
-  { version }: Pick<Release, "version">,
-  architecture: Architecture,
-  mirror?: string,
-): string => `${mirror?.replace(/\/$/, "") ?? tools[tool].page(version)}/${tools[tool].archive(version, architecture)}`;
+export const archiveUrl = (tool: ToolName, version: string, architecture: Architecture, mirror?: string): string =>
+  `${mirror?.replace(/\/$/, "") ?? tools[tool].page(version)}/${tools[tool].archive(version, architecture)}`;

@@ -32,7 +32,7 @@ async function send(host: Target, site: Pick<Site, "tools" | "mirror">): Promise
     const receive = `mkdir -p ${paths.tools} && cd ${paths.tools} && cat >.sending
 echo "${sum}  .sending" | sha256sum --check --status && exec mv -fT .sending .sent-${sum}
 rm -f .sending; echo "pushgate: ${id} arrived damaged, or is another archive than site.tools names." >&2; exit 1`;
-    await feedHost(host, receive, download(archiveUrl(tool, release, architecture, site.mirror)), seconds);
+    await feedHost(host, receive, download(archiveUrl(tool, release.version, architecture, site.mirror)), seconds);
   }
   return `${host.name}: ${missing.length > 0 ? `got ${missing.join(", ")}. Next: npx pulumi up` : "has all of them"}`;
 }

@@ -36,7 +36,7 @@ export function toolsLayer(settings: Settings) {
     values: { tools: paths.tools },
     activate: all
       .map(({ tool, release, id, hook, site: { mirror } }) => {
-        const url = (architecture: Architecture) => archiveUrl(tool, release, architecture, mirror);
+        const url = (architecture: Architecture) => archiveUrl(tool, release.version, architecture, mirror);
         const archives = [url("amd64"), release.amd64, url("arm64"), release.arm64];
         return call("install_tool", id, hook, tools[tool].program, String(tools[tool].top), ...archives);
       })

@@ -30,7 +30,7 @@ export async function buildDrifting(host: Host): Promise<Rebuild> {
   const docs = { reconcileMinutes: 60 };
   const rebuild = await buildRebuild(host, { site: { ...docs, hostname, mirror, tools: { sass } }, docs });
   for (const architecture of ["amd64", "arm64"] as const)
-    rebuild.git.files.set(new URL(archiveUrl("sass", sass, architecture, mirror)).pathname, archive);
+    rebuild.git.files.set(new URL(archiveUrl("sass", sass.version, architecture, mirror)).pathname, archive);
   return rebuild;
 }
 

@@ -25,7 +25,7 @@ function release(tool: ToolName, version: string) {
   const archive = releaseArchive(`${tool}-${version}`);
   const sum = createHash("sha256").update(archive).digest("hex");
   for (const architecture of ["amd64", "arm64"] as const)
-    rebuild.git.files.set(new URL(archiveUrl(tool, { version }, architecture, mirror)).pathname, archive);
+    rebuild.git.files.set(new URL(archiveUrl(tool, version, architecture, mirror)).pathname, archive);
   return { version, amd64: sum, arm64: sum };
 }
 const installed = () => rebuild.host.read(`ls ${paths.tools} 2>/dev/null || :`);

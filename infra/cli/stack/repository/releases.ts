@@ -57,7 +57,7 @@ export async function releaseOf(tool: ToolName, named: string | true | Newest): 
   const list = listed && (await text(download(listed)));
   const of = async (architecture: Architecture): Promise<string> => {
     // Without a list, the archives of this moment are those that every host will have.
-    if (list === undefined) return sha256(archiveUrl(tool, { version }, architecture));
+    if (list === undefined) return sha256(archiveUrl(tool, version, architecture));
     const name = archive(version, architecture);
     const line = list.split("\n").find((line) => line.endsWith(` ${name}`));
     const [digest] = /^[0-9a-f]{64}(?= )/.exec(line ?? "") ?? [];
