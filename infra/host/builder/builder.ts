@@ -237,13 +237,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       `${paths.builderSettings}/*`,
       `${paths.reporterSettings}/*`,
       // "pushgate-*@*" is for the drop-ins of all instances, too: pushgate-@.service.d.
-      ...kit.dropIns(
-        "pushgate-*@*",
-        "pushgate-generator-*",
-        "pushgate-fetcher-*",
-        "pushgate-stop-*",
-        "pushgate-mail-*",
-      ),
+      ...kit.dropIns("pushgate-*@*", ...["generator", "fetcher", "stop", "mail"].map((kind) => `pushgate-${kind}-*`)),
       ...["path", "service", "target", "timer"].map((type) => `${paths.units}/pushgate-*@*.${type}`),
       ...sockets("*").map((unit) => `${paths.units}/${unit}`),
     ],

@@ -81,16 +81,6 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
   ];
 }
 
-/** Of what was fetched, into the source: the builder makes the mount points. */
-const mountsOf = ({ name, site: { folder } }: SiteHook): string =>
-  Object.entries(kinds)
-    .map(([kind, { place }]) => {
-      const from = `${paths.sites}/${name}/work/dependencies/${kind}/${place}`;
-      // Each path in quotes of its own: systemd finds no colon between quotes.
-      return `BindReadOnlyPaths=-${from}:${unitWord(`${sourceOf(folder)}/${place}`)}`;
-    })
-    .join("\n");
-
 function generatorService(hook: SiteHook): HostFile {
   const { name, site } = hook;
   const { folder, writers, content, limits } = site;
@@ -102,19 +92,25 @@ function generatorService(hook: SiteHook): HostFile {
     ...(generator.runsPrograms(hook) ? ["-/etc/alternatives", "-/usr/local/bin", "-/usr/local/lib/node_modules"] : []),
     ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
   ];
+  const [source, work] = [sourceOf(folder), `${paths.sites}/${name}/work`];
+  // Of what was fetched, into the source: the builder makes the mount points.
+  // Each path in quotes of its own: systemd finds no colon between quotes.
+  const mounts = Object.entries(kinds).map(
+    ([kind, { place }]) => `BindReadOnlyPaths=-${work}/dependencies/${kind}/${place}:${unitWord(`${source}/${place}`)}`,
+  );
   const environment = generator.environment({ ...inside, content: content && inside.content }, site);
   const opensGroup = writers !== undefined && content !== undefined;
   const values = {
     ...{ hook: name, target: units.site(name), bounds: bounds(limits) },
     ...linesOfContent(hook),
-    ...{ source: unitWord(sourceOf(folder)), stats: statsName, user: generatorUser(name) },
-    ...{ root: ownRoot(generatorRoot), result, work: `${paths.sites}/${name}/work`, gitConfiguration },
+    ...{ source: unitWord(source), stats: statsName, user: generatorUser(name) },
+    ...{ root: ownRoot(generatorRoot), result, work, gitConfiguration },
     environment: Object.entries(environment).map(assigned).join("\n"),
     groups: opensGroup
       ? `# For content that only the group of \`site.writers\` may read.\nSupplementaryGroups=${writers}`
       : "",
     more: more.map((path) => `BindReadOnlyPaths=${path}`).join("\n"),
-    dependencies: mountsOf(hook),
+    dependencies: mounts.join("\n"),
     network: generator.readsWeb(hook) ? network : noNetwork,
     sandbox: sandbox("generator"),
   };
