@@ -45,10 +45,7 @@ export function noteUnbuilt(places: Places, run: Run): void {
 
 /** Fit for a path and a URL. Two branches never have the same one, whatever their names are. */
 export function folderOf(branch: string): string {
-  const plain = branch
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-|-$/g, "");
+  const plain = (branch.toLowerCase().match(/[a-z0-9]+/g) ?? []).join("-");
   if (plain === branch && plain.length <= 40) return plain;
   return `${plain.slice(0, 40) || "branch"}_${crypto().createHash("sha256").update(branch).digest("hex").slice(0, 8)}`;
 }
@@ -81,10 +78,8 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
   if (!run.more) again.clear();
   else if (next && notes[next.folder]) again.add(next.folder);
 
-  const release = async (source: Source, found: Build, intact: ReadonlySet<string>) => {
-    const made = await makeRelease(settings, places, source, found, intact, kept);
-    await publish(context, run, made);
-  };
+  const release = async (source: Source, found: Build, intact: ReadonlySet<string>) =>
+    publish(context, run, await makeRelease(settings, places, source, found, intact, kept));
   const ofKept = Object.fromEntries(kept.map((folder) => [folder, built[folder]!]));
   const { last } = run;
   if (next) {
