@@ -112,9 +112,7 @@ export const init = command({
     ["init --stack second", "another stack beside the first"],
   ],
 }).addOption(new Option("--token <token>").env("CLOUDFLARE_API_TOKEN").hideHelp());
-const stackOption = init.options.find(({ long }) => long === "--stack")!;
-stackOption.default("live");
-stackOption.description = "name of the new stack";
+init.options.find(({ long }) => long === "--stack")!.default("live").description = "name of the new stack";
 init.addOption(new Option("--api <url>").env("CLOUDFLARE_BASE_URL").default(vendorUrl).hideHelp());
 for (const question of questions)
   init.option(`${flagOf(question.name)} <${question.name.toLowerCase()}>`, explained(question, question.usual?.({})));
@@ -123,9 +121,8 @@ init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?:
   const file = `Pulumi.${stack}.yaml`;
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
-  const answers = await answered(flags, {
-    ...{ zone: (zone) => planOf(zone, token, api), ssh: tryHost, repository: branchOf },
-  });
+  const lookUp = { zone: (zone: string) => planOf(zone, token, api), ssh: tryHost, repository: branchOf };
+  const answers = await answered(flags, lookUp);
   const { entries, failed } = await readSite(answers);
   const config = configOf(answers, entries, api);
   const secret = newSecret(answers.gitHost as GitHostName);
