@@ -2,7 +2,6 @@
  * What a build needs beside its repository. The fetcher, a unit without the clone, brings what a few files of the commit
  * name, with digests; it stays as long as these files do.
  */
-import { createHash } from "node:crypto";
 import {
   chmodSync,
   lstatSync,
@@ -17,6 +16,7 @@ import { dirname, join, normalize } from "node:path";
 import { printable } from "../../printable.ts";
 import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, writeWhole } from "../files.ts";
 import type { Places } from "../places.ts";
+import { crypto } from "../release/hashed.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, checksums, exits, type UnitEnd } from "../settings.ts";
 import { setAside } from "./build.ts";
@@ -85,7 +85,8 @@ export async function provideDependencies(settings: BuilderSettings, places: Pla
         paths.filter((path) => own.includes(path)).map((path) => [path, bytesOf(at(path), path)]);
       const named = read(names);
       const wanted = [...named, ...read(more(named[1]?.[1] ?? ""))];
-      const key = createHash("sha256")
+      const key = crypto()
+        .createHash("sha256")
         .update(JSON.stringify([settings.fetcher.node, wanted]))
         .digest("hex");
       if (readText(join(kept, "key")) !== key) await bring(settings, places, name, kind, wanted, key);

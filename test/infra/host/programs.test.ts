@@ -38,6 +38,11 @@ test.each(nodes)("the receiver runs alone on %s, and names the setting that is m
   expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
 });
 
+test("the builder does not load OpenSSL's module at its start, which a push would wait for", async () => {
+  const bundle = readFileSync(inInfra((await buildProgram("builder")).file), "utf8");
+  expect(bundle.match(/require\("(node:)?crypto"\)/)).toBe(null);
+});
+
 /** An apply of a layer with this text as the receiver's bundle, which fails at its end where `end` does. */
 const apply = (text: string, end = 'rm -rf "$incoming"') => {
   const { values, shared } = programsOf(["receiver"], { receiver: { sha256: sha256(text) } });
