@@ -30,7 +30,7 @@ export async function build(
   provideStats(places, settings.folder);
   tried(() => remove(places.mounts));
   const shown = live(run.shows);
-  const built = await runUnit(settings, places, "generator", sent, shown.add).finally(shown.end);
+  const built = await runUnit(settings, places, "generator", { sent, shows: shown.add }).finally(shown.end);
   run.output = built.output;
   warnings.push(...warningsOf(built.output));
   const mounts = tried(() => beginningOf(places.mounts, 1 << 20)) ?? "";

@@ -19,26 +19,18 @@ const again = 250; // milliseconds between two tries while a former build holds 
 const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
 const mostFirst = 100; // characters, of which the first line has fewer
 
-type Shows = (part: string) => void;
+/** `sent`: on its standard input. `shows` gets what it prints as it comes. */
+type Talk = { readonly sent?: string; readonly shows?: (part: string) => void };
 
-/**
- * `sent`: on its standard input. `shows` gets what it prints as it comes. Ends it where it takes too much of the disk. Throws
- * Setback.
- */
-export async function runUnit(
-  settings: BuilderSettings,
-  places: Places,
-  kind: Kind,
-  sent = "",
-  shows: Shows = () => {},
-): Promise<Ended> {
+/** Ends it where it takes too much of the disk. Throws Setback. */
+export async function runUnit(settings: BuilderSettings, places: Places, kind: Kind, talk: Talk = {}): Promise<Ended> {
   let over: Setback | undefined;
   const unwatch = watchDisk(settings.limits, places, (setback) => {
     over = setback;
     // If the connection fails, this builder exits, and systemd ends the unit with it.
     stop(settings, () => process.exit(1));
   });
-  const ended = await bySocket(settings, kind, { sent, shows }, () => over !== undefined).finally(unwatch);
+  const ended = await bySocket(settings, kind, talk, () => over !== undefined).finally(unwatch);
   if (over) throw over;
   return ended;
 }
@@ -49,14 +41,12 @@ export const stop = ({ generator }: Pick<BuilderSettings, "generator">, orElse: 
 
 const stopped: UnitEnd = { result: "signal", code: "killed", status: "KILL" };
 
-type Talk = { readonly sent: string; readonly shows: Shows };
-
 async function bySocket(settings: BuilderSettings, kind: Kind, talk: Talk, isStopped: () => boolean): Promise<Ended> {
   const { socket, result } = settings[kind];
   const until = Date.now() + (settings.limits.seconds + slack) * 1000;
   let busy = false;
   for (;;) {
-    const { first, output } = await listen(kind, socket, talk, until - Date.now(), busy);
+    const { first, output } = await listen(kind, socket, talk, until, busy);
     const [, id] = firstLine.exec(first) ?? [];
     if (id !== undefined)
       return { ...(await endOf(kind, id, result, until, isStopped)), output: output.replace(firstLine, "") };
@@ -90,7 +80,8 @@ const neverEnds = (kind: Kind, busy = false): Setback => {
 };
 
 /** The beginning and the end of what comes until the connection closes. `busy`: a former build held it until now. */
-async function listen(kind: Kind, socket: string, { sent, shows }: Talk, milliseconds: number, busy: boolean) {
+async function listen(kind: Kind, socket: string, talk: Talk, until: number, busy: boolean) {
+  const { sent = "", shows = () => {} } = talk;
   let first = "";
   let output = "";
   const connection = connect(socket).setEncoding("utf8");
@@ -101,7 +92,8 @@ async function listen(kind: Kind, socket: string, { sent, shows }: Talk, millise
     shows(part);
   });
   try {
-    await once(connection, "close", { signal: AbortSignal.timeout(Math.max(1, Math.ceil(milliseconds))) });
+    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(until - Date.now())));
+    await once(connection, "close", { signal });
   } catch (error) {
     connection.destroy();
     const { code } = error as NodeJS.ErrnoException;
