@@ -64,12 +64,13 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
 export function makePlaces(places: Places): void {
   mkdirSync(places.work, { recursive: true, mode: 0o700 });
   for (const folder of [places.releases, places.manifests, places.runs]) mkdirSync(folder, { recursive: true });
-  makeCache(places);
+  makeOpen(places.cache);
 }
 
-export function makeCache({ cache }: Places): void {
-  mkdirSync(cache, { recursive: true });
-  chmodSync(cache, 0o777); // the generator's account writes there; no other gets past `work`
+/** For the account of another unit: no third gets past `work`. */
+export function makeOpen(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  chmodSync(folder, 0o777);
 }
 
 /** The branch's head when a rollback was made. Until it changes, no push and no comparison publishes it. */

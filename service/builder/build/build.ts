@@ -1,9 +1,9 @@
 /** What a build begins with, its unit, and what is removed after it. */
-import { chmodSync, copyFileSync, lstatSync, mkdirSync, readdirSync, renameSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, lstatSync, readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tried } from "../../tried.ts";
 import { beginningOf, eachName, ifThere, remove } from "../files.ts";
-import type { Places } from "../places.ts";
+import { makeOpen, type Places } from "../places.ts";
 import { failed, rejected } from "../run/setback.ts";
 import type { Run } from "../run/status.ts";
 import type { BuilderSettings } from "../settings.ts";
@@ -25,8 +25,7 @@ export async function build(
   const { warnings } = run.last;
   // A former build that still runs keeps writing into the former folder, which is removed.
   setAside(places);
-  mkdirSync(places.out);
-  chmodSync(places.out, 0o777);
+  makeOpen(places.out);
   provideStats(places, settings.folder);
   tried(() => remove(places.mounts));
   const shown = live(run.shows);

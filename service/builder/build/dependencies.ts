@@ -2,20 +2,11 @@
  * What a build needs beside its repository. The fetcher, a unit without the clone, brings what a few files of the commit
  * name, with digests; it stays as long as these files do.
  */
-import {
-  chmodSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  renameSync,
-  rmdirSync,
-  writeFileSync,
-} from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { printable } from "../../printable.ts";
 import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, writeWhole } from "../files.ts";
-import type { Places } from "../places.ts";
+import { makeOpen, type Places } from "../places.ts";
 import { crypto } from "../release/hashed.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
 import { type BuilderSettings, checksums, exits, type UnitEnd } from "../settings.ts";
@@ -114,8 +105,7 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
     mkdirSync(join(places.wanted, name, dirname(path)), { recursive: true });
     writeFileSync(join(places.wanted, name, path), bytes, "latin1");
   }
-  mkdirSync(fetched);
-  chmodSync(fetched, 0o777); // the fetcher's account writes there
+  makeOpen(fetched);
   const asked = kind.asks(settings.fetcher.registries, wanted.map(([, bytes]) => bytes).join("\n"));
   const relay = await openRelay(join(places.wanted, "relay"), new Set(asked.map(hostOf)));
   const ended = await runUnit(settings, places, "fetcher").finally(relay.close);

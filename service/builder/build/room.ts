@@ -1,7 +1,7 @@
 /** Frees the disk after a run, for the next one, so that a site takes no more than its shares. */
 import { existsSync, lstatSync, writeFileSync } from "node:fs";
 import { ifThere, readText, remove } from "../files.ts";
-import { makeCache } from "../places.ts";
+import { makeOpen } from "../places.ts";
 import { currentRelease, prune, releases } from "../release/releases.ts";
 import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
 import { setAside } from "./build.ts";
@@ -29,7 +29,7 @@ export async function makeRoom(context: BuildContext): Promise<void> {
   const large = shares.ofCache * releaseBytes;
   if ((await measure(places.cache)).bytes > large) {
     setAside(places, places.cache);
-    makeCache(places);
+    makeOpen(places.cache);
   }
   // A checkout on the disk has the files themselves. Until then each failed run would bring all of them again.
   if ((await measure(places.lfs)).bytes > (existsSync(places.checkedOut) ? large : releaseBytes)) remove(places.lfs);
