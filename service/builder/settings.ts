@@ -92,6 +92,7 @@ export function readBuilder(env: Environment = environment) {
 
 /** In systemd's words, such as oom-kill, killed and KILL. */
 export type UnitEnd = { readonly result: string; readonly code: string; readonly status: string };
+export type Ended = UnitEnd & { readonly output: string };
 
 /** Codes of the fetcher, by the results of its setbacks. */
 export const exits = { rejected: 65, failed: 69 } as const;

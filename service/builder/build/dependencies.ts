@@ -9,7 +9,7 @@ import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, wri
 import { makeOpen, type Places } from "../places.ts";
 import { crypto } from "../release/hashed.ts";
 import { failed, listed, rejected, type Setback } from "../run/setback.ts";
-import { type BuilderSettings, checksums, exits, type UnitEnd } from "../settings.ts";
+import { type BuilderSettings, checksums, type Ended, exits } from "../settings.ts";
 import { setAside } from "./build.ts";
 import { moduleAdvice, needsModules } from "./hugo.ts";
 import { linkedFolders } from "./lock-file.ts";
@@ -109,7 +109,7 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
   const asked = kind.asks(settings.fetcher.registries, wanted.map(([, bytes]) => bytes).join("\n"));
   const relay = await openRelay(join(places.wanted, "relay"), new Set(asked.map(hostOf)));
   const ended = await runUnit(settings, places, "fetcher").finally(relay.close);
-  if (ended.result !== "success") throw reasonOf(ended, settings.limits, kind.advice, relay.said());
+  if (ended.result !== "success") throw reasonOf(ended, settings.limits.seconds, kind.advice, relay.said());
   check(join(fetched, name), kind, new Set(wanted.map(([path]) => dirname(path)).filter((folder) => folder !== ".")));
   mkdirSync(dependencies, { recursive: true });
   writeWhole(join(fetched, name, "key"), key);
@@ -165,10 +165,7 @@ function mountPoint(path: string, name: string, isNeeded: boolean): void {
     } catch {} // the repository's own
 }
 
-type Ended = UnitEnd & { readonly output: string };
-
-function reasonOf(ended: Ended, { seconds }: BuilderSettings["limits"], advice: string, ofRelay: string): Setback {
-  const { result, status, output } = ended;
+function reasonOf({ result, status, output }: Ended, seconds: number, advice: string, ofRelay: string): Setback {
   const said = printable(output.trim().split("\n").at(-1) ?? "", 1_000);
   switch (result === "exit-code" ? Number(status) : result) {
     case exits.rejected:

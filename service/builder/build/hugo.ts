@@ -1,9 +1,7 @@
 /** What Hugo's exit, its output and the names of the files say of a build. Pure. */
 import { printable } from "../../printable.ts";
 import { diskFull, listed, rejected } from "../run/setback.ts";
-import type { BuilderSettings, UnitEnd } from "../settings.ts";
-
-type Build = UnitEnd & { readonly output: string };
+import type { BuilderSettings, Ended } from "../settings.ts";
 
 /** A lack of processes in the words of Go, of a C library, and of the shells and Node that start a site's tools. */
 const noMoreProcesses =
@@ -104,7 +102,7 @@ export function folderAdvice(files: readonly string[], folder = ""): string {
   return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;
 }
 
-export function reasonOf({ result, code, status, output }: Build, limits: BuilderSettings["limits"], version = "") {
+export function reasonOf({ result, code, status, output }: Ended, limits: BuilderSettings["limits"], version = "") {
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
   if (noMoreProcesses.test(output))

@@ -6,12 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ifThere } from "../files.ts";
 import type { Places } from "../places.ts";
 import { failed, type Setback } from "../run/setback.ts";
-import type { BuilderSettings, UnitEnd } from "../settings.ts";
+import type { BuilderSettings, Ended, UnitEnd } from "../settings.ts";
 import { firstLine } from "./content.ts";
 import { watchDisk } from "./disk-watch.ts";
 
 type Kind = "generator" | "fetcher";
-type Ended = UnitEnd & { readonly output: string };
 
 const mostOutput = 128 << 10; // characters of the output that are kept: a person reads the end of it
 const slack = 60; // seconds beyond the unit's own in which it starts and ends
