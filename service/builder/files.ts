@@ -5,6 +5,7 @@
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { tried } from "../tried.ts";
+import { rejected } from "./run/setback.ts";
 
 type Path = string | Buffer;
 
@@ -143,12 +144,12 @@ export function counting(): (path: string) => boolean {
   };
 }
 
-/** For `walk` in a folder that others fill: throws E2BIG at one entry too many. */
-export function few(skip = (_path: string) => false): (path: string) => boolean {
+/** For `walk` in a folder that others fill: rejects one entry too many for this reason. */
+export function few(reason: string, skip = (_path: string) => false): (path: string) => boolean {
   const fits = counting();
   return (path) => {
     if (skip(path)) return true;
-    if (!fits(path)) throw Object.assign(new Error(tooMany), { code: "E2BIG" });
+    if (!fits(path)) throw rejected(reason);
     return false;
   };
 }

@@ -134,12 +134,8 @@ function check(folder: string, { place, links: mayLink = false }: Kind, own: Rea
       const to = readlinkSync(join(here, place, link));
       return !mayLink || (leadsOut(link, to) && !own.has(normalize(`${place}/${dirname(link)}/${to}`)));
     };
-    try {
-      const { links, others } = walk(join(here, place), few());
-      return [...others, ...links.filter(isBad)];
-    } catch (error) {
-      throw (error as NodeJS.ErrnoException).code === "E2BIG" ? rejected(`${place} has ${tooMany}.`) : error;
-    }
+    const { links, others } = walk(join(here, place), few(`${place} has ${tooMany}.`));
+    return [...others, ...links.filter(isBad)];
   });
   if (others.length > 0) throw rejected(`${place}: ${listed(others)} is neither a file nor a folder.`);
 }

@@ -68,7 +68,7 @@ export function lookAt(out: string, most: number): { readonly found: Build; read
         `the site takes more than the ${mebibytes(most)} MiB on the disk that it may take. Raise hooks[].site.limits.releaseMiB.`,
       );
     };
-    const found = walk(out, few(), (path, at) => {
+    const found = walk(out, few(`Hugo wrote ${tooMany}. Make the site smaller.`), (path, at) => {
       const built = hashed(at, admit);
       if (hashes.has(path)) throw rejected(notUtf8(path));
       hashes.set(path, built);
@@ -77,7 +77,6 @@ export function lookAt(out: string, most: number): { readonly found: Build; read
     return { found: { ...found, hashes }, pointers };
   } catch (error) {
     const { code, path } = error as NodeJS.ErrnoException;
-    if (code === "E2BIG") throw rejected(`Hugo wrote ${tooMany}. Make the site smaller.`);
     if (code !== "ENOENT") throw error;
     throw rejected(notUtf8(String(path)));
   }

@@ -10,7 +10,7 @@ import type { Ended } from "../child.ts";
 import { below, counting, eachName, few, isUnder, most, readText, remove, tooMany, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest, releases } from "../release/releases.ts";
-import { failed, listed, mebibytes, rejected, setbackOf } from "../run/setback.ts";
+import { failed, listed, mebibytes, rejected, Setback, setbackOf } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import type { Git } from "./git.ts";
 import { lastLine, remoteFault, submoduleFault } from "./git-faults.ts";
@@ -58,13 +58,12 @@ export function removeHalfCheckout(places: Places, objects = false): void {
   const git = join(clone, ".git");
   const skip = (path: string) => !objects && /(^|\/)objects$/.test(path);
   try {
-    const left = walk(git, few(skip)).files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path));
+    const left = walk(git, few(tooMany, skip)).files.filter((path) => /\.lock$|(^|\/)gc\.pid$|\/tmp_/.test(path));
     for (const path of left) remove(join(git, path));
     if (!existsSync(checkedOut)) removeCheckout(places);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "E2BIG") discardClone(places);
-    else if (code !== "ENOENT") throw error;
+    if (error instanceof Setback) discardClone(places);
+    else if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
 }
 
