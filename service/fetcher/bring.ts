@@ -5,12 +5,9 @@ import type { FetchSettings } from "../builder/settings.ts";
 import { modules } from "./modules.ts";
 import { packages } from "./npm.ts";
 
-/** Each reads the files of one folder, and fills another. Throws Setback. */
-const kinds = { modules, packages };
-
 /** Brings into `fetched` what the folders in `wanted` name. Throws Setback. */
 export async function bringAll(wanted: string, fetched: string, settings: FetchSettings): Promise<void> {
-  for (const [name, bring] of Object.entries(kinds)) {
+  for (const [name, bring] of Object.entries({ modules, packages })) {
     if (!existsSync(join(wanted, name))) continue;
     mkdirSync(join(fetched, name));
     await bring(join(wanted, name), join(fetched, name), settings);
