@@ -5,6 +5,7 @@
 import { lstatSync, mkdirSync, readFileSync, readlinkSync, renameSync, rmdirSync, writeFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { printable } from "../../printable.ts";
+import { tried } from "../../tried.ts";
 import { beginningOf, few, ifThere, readText, remove, tooMany, walk, within, writeWhole } from "../files.ts";
 import { makeOpen, type Places } from "../places.ts";
 import { crypto } from "../release/hashed.ts";
@@ -152,13 +153,9 @@ function needsPackages({ files }: Site, { fetcher }: BuilderSettings): boolean {
 
 /** Makes it, or removes what an earlier commit had made. */
 function mountPoint(path: string, name: string, isNeeded: boolean): void {
-  const stat = ifThere(() => lstatSync(path));
-  if (isNeeded && !stat) mkdirSync(path);
-  else if (isNeeded && !stat?.isDirectory()) throw rejected(`${name} in the repository is no folder. Remove it.`);
-  else if (!isNeeded && stat?.isDirectory())
-    try {
-      rmdirSync(path);
-    } catch {} // the repository's own
+  if (!isNeeded) return void tried(() => rmdirSync(path)); // unless it is the repository's own
+  if (!ifThere(() => lstatSync(path))) mkdirSync(path);
+  if (!lstatSync(path).isDirectory()) throw rejected(`${name} in the repository is no folder. Remove it.`);
 }
 
 function reasonOf({ result, status, output }: Ended, seconds: number, advice: string, ofRelay: string): Setback {
