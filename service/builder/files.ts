@@ -21,10 +21,11 @@ export function withFile<T>(path: Path, flags: string | number, use: (descriptor
 /** Follows no link, and waits for no pipe. */
 export const reading = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK;
 
-/** The beginning of a file as text. A read at a position fails in a pipe and in a folder. */
+/** The beginning of a file as text, "" of none. A read at a position fails in a pipe and in a folder. */
 export function beginningOf(path: string, mostBytes: number): string {
   const bytes = Buffer.alloc(mostBytes);
-  const length = withFile(path, reading, (descriptor) => fs.readSync(descriptor, bytes, 0, mostBytes, 0));
+  const read = (descriptor: number) => fs.readSync(descriptor, bytes, 0, mostBytes, 0);
+  const length = ifThere(() => withFile(path, reading, read)) ?? 0;
   return bytes.toString("utf8", 0, length);
 }
 

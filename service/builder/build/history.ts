@@ -19,7 +19,7 @@ const mostFiles = 100;
 export async function provideHistory(context: BuildContext, commit: string, files: readonly string[]) {
   const { git, settings } = context;
   const { clone, history, work } = context.places;
-  const text = (path: string) => ifThere(() => beginningOf(join(clone, path), 1 << 20)) ?? "";
+  const text = (path: string) => beginningOf(join(clone, path), 1 << 20);
   if (!readsHistory(files, text, settings.folder)) {
     remove(history);
     // Before Hugo 0.168 starts Node, it lists all folders of the source. The clone's .git is the builder's alone.

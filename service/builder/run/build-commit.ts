@@ -5,7 +5,7 @@ import { fromOf, pagesListed } from "../build/content.ts";
 import { provideDependencies } from "../build/dependencies.ts";
 import { type Build, gate } from "../build/gate.ts";
 import { provideHistory } from "../build/history.ts";
-import { beginningOf, ifThere, remove, writeWhole } from "../files.ts";
+import { beginningOf, remove, writeWhole } from "../files.ts";
 import type { Source } from "../release/make-release.ts";
 import { currentRelease, intact, type Manifest, prune, releases, staying, switchTo } from "../release/releases.ts";
 import { type BuildContext, checkOut } from "../source/repository.ts";
@@ -51,7 +51,7 @@ export async function buildCommit(
   });
   await run.timed("publish", () => {
     const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
-    const content = former === undefined ? pagesListed(ifThere(() => beginningOf(places.pages, 8 << 20)) ?? "") : 0;
+    const content = former === undefined ? pagesListed(beginningOf(places.pages, 8 << 20)) : 0;
     const found = gate(places.out, settings, former ?? null, content, leftOut + advice, version);
     return use({ commit, from: fromOf(settings, mounts), warnings: last.warnings }, found, same);
   });

@@ -53,7 +53,9 @@ function provided(files: Readonly<Record<string, string>> = site, node = ""): Pr
   const fetcher = { socket: at("socket"), result: at("result"), registries, node: node || undefined };
   const settings = { folder, fetcher, generator: { socket: at("none"), result: "" }, limits };
   const paths = Object.keys(files).map((path) => `${folder}/${path}`);
-  return provideDependencies(settings as unknown as BuilderSettings, places, [...paths, "go.mod", "README.md"]);
+  // Beside them a configuration that is not there by its name as text, which is not UTF-8.
+  const others = ["go.mod", "README.md", `${folder}/config/_default/\ufffd.toml`];
+  return provideDependencies(settings as unknown as BuilderSettings, places, [...paths, ...others]);
 }
 const kept = () => readFileSync(join(places.dependencies, "modules/_vendor/modules.txt"), "utf8");
 
