@@ -2,6 +2,7 @@
  * Whether npm may install what a package-lock.json names: releases of a registry, each with its digest, and packages of the
  * repository itself. Pure.
  */
+import { tried } from "../../tried.ts";
 import { listed } from "../run/setback.ts";
 
 /** Of `packages`; what npm reads of it, in any type. */
@@ -42,12 +43,8 @@ const hasDigest = ({ integrity, inBundle, link }: Entry): boolean =>
 
 /** What is wrong with the file, and what to do; undefined if nothing is. `has`: whether the repository has a file. */
 export function lockFault(text: string, has = (_path: string) => false): string | undefined {
-  let lock: { readonly packages?: Readonly<Record<string, Entry | null>> } | null;
-  try {
-    lock = JSON.parse(text);
-  } catch {
-    return `package-lock.json is no JSON. ${renew}`;
-  }
+  const lock: { packages?: Record<string, Entry | null> } | null | undefined = tried(() => JSON.parse(text));
+  if (lock === undefined) return `package-lock.json is no JSON. ${renew}`;
   if (typeof lock?.packages !== "object" || lock.packages === null)
     return `package-lock.json has no "packages": npm 6 or an older one wrote it. ${renew}`;
   const linked = linkedFolders(text);
