@@ -66,7 +66,5 @@ export const fromOf = (given: Given, mounts: string): From => ({
 export function movedFrom({ from, release }: Pick<Manifest, "from" | "release">, given: Given): string | undefined {
   if (from.folder !== (given.folder ?? "")) return `site.folder was ${from.folder || "not set"} for ${release}`;
   if (from.content !== given.content) return `site.content was ${from.content ?? "not set"} for ${release}`;
-  return from.digest === given.generator?.digest
-    ? undefined
-    : `site.hugo, site.npm or site.tools was another for ${release}`;
+  if (from.digest !== given.generator?.digest) return `site.hugo, site.npm or site.tools was another for ${release}`;
 }
