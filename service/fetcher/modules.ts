@@ -14,8 +14,9 @@ import { checksums, type FetchSettings } from "../builder/settings.ts";
 import { exchange } from "../exchange.ts";
 import { printable } from "../printable.ts";
 
-type Module = readonly [path: string, version: string];
+/** By a module, which is "path version" as in go.sum, or by that and "/go.mod". */
 type Sums = ReadonlyMap<string, string>;
+type Into = (part: Buffer) => void;
 
 const most = { modules: 1_000, modBytes: 1 << 20 } as const;
 
@@ -26,11 +27,11 @@ export async function modules(wanted: string, fetched: string, { limits, fetcher
   const until = Date.now() + 900 * limits.seconds; // a tenth is left to say why
   const [mod, sum] = ["go.mod", "go.sum"].map((name) => readFileSync(join(wanted, name), "utf8")) as [string, string];
   const sums = sumsIn(sum);
-  const get = (module: Module, kind: "mod" | "zip", bytes: number, into?: (part: Buffer) => void) =>
-    ask(`${fetcher.registries.go}/${module.map(escaped).join("/@v/")}.${kind}`, bytes, until, into);
+  const get = (module: string, kind: "mod" | "zip", bytes: number, into?: Into) =>
+    ask(`${fetcher.registries.go}/${escaped(module).replace(" ", "/@v/")}.${kind}`, bytes, until, into);
   const chosen = await choose(requirements(mod, true), sums, (module) => get(module, "mod", most.modBytes));
-  const archives = chosen.filter((module) => sums.has(module.join(" ")));
-  if (archives.length === 0) throw rejected("go.sum has the digest of no module of go.mod.");
+  const brought = chosen.filter((module) => sums.has(module));
+  if (brought.length === 0) throw rejected("go.sum has the digest of no module of go.mod.");
 
   const [vendor, archive] = [join(fetched, "_vendor"), join(fetched, "archive")];
   mkdirSync(vendor);
@@ -43,28 +44,29 @@ export async function modules(wanted: string, fetched: string, { limits, fetcher
     if (room < 0) throw tooLarge;
     if (!fits(name)) throw rejected(`the modules have ${tooMany}.`);
   };
-  const bring = async (module: Module, sum: string | undefined) => {
-    const [path, version] = module;
+  const bring = async (module: string, sum: string | undefined) => {
     writeFileSync(archive, "");
     await get(module, "zip", limits.releaseBytes, (part) => appendFileSync(archive, part));
     if (statSync(archive).size >= limits.releaseBytes) throw tooLarge;
-    const found = await unpack(archive, `${path}@${version}/`, join(vendor, path), admit);
-    if (found !== sum) throw differs(`the archive of ${path} ${version}`);
+    const found = await unpack(archive, `${module.replace(" ", "@")}/`, join(vendor, pathOf(module)), admit);
+    if (found !== sum) throw differs(`the archive of ${module}`);
   };
-  for (const module of archives) await bring(module, sums.get(module.join(" ")));
+  for (const module of brought) await bring(module, sums.get(module));
   // For what a module's configuration imports, Go adds the digest of its go.mod alone to go.sum.
-  const others = chosen.filter((module) => !archives.includes(module) && sums.has(`${module.join(" ")}/go.mod`));
-  const brought = [...archives];
-  for (const [path] of brought) {
-    const text = configurationOf(join(vendor, path));
-    for (const module of others.filter((other) => !brought.includes(other) && text.includes(other[0]))) {
-      const url = `${fetcher.registries.sums ?? checksums}/lookup/${module.map(escaped).join("@")}`;
-      await bring(module, published(module, sums, await ask(url, most.modBytes, until)));
+  const others = chosen.filter((module) => !sums.has(module) && sums.has(`${module}/go.mod`));
+  for (const importing of brought) {
+    const text = configurationOf(join(vendor, pathOf(importing)));
+    for (const module of others.filter((other) => !brought.includes(other) && text.includes(pathOf(other)))) {
+      const url = `${fetcher.registries.sums ?? checksums}/lookup/${escaped(module).replace(" ", "@")}`;
+      const published = sumsIn(await ask(url, most.modBytes, until));
+      if (published.get(`${module}/go.mod`) !== sums.get(`${module}/go.mod`))
+        throw differs(`go.mod of ${module}, by ${checksums},`);
+      await bring(module, published.get(module));
       brought.push(module);
     }
   }
   rmSync(archive);
-  writeFileSync(join(vendor, "modules.txt"), brought.map((module) => `# ${module.join(" ")}\n`).join(""));
+  writeFileSync(join(vendor, "modules.txt"), brought.map((module) => `# ${module}\n`).join(""));
 }
 
 /** The configurations of a module, in one text. */
@@ -78,60 +80,49 @@ function configurationOf(folder: string): string {
     .join("\n");
 }
 
-/** The digest of an archive in a line of the checksum database, whose go.mod has to be that of go.sum. */
-function published(module: Module, sums: Sums, text: string): string | undefined {
-  const [name, stated] = [module.join(" "), sumsIn(text)];
-  if (stated.get(`${name}/go.mod`) !== sums.get(`${name}/go.mod`)) throw differs(`go.mod of ${name}, by ${checksums},`);
-  return stated.get(name);
-}
-
 /** The lines of go.sum, which are among those of the checksum database, too. */
 const sumsIn = (text: string): Sums =>
   new Map([...text.matchAll(/^(\S+ \S+) (h1:\S+)$/gm)].map(([, what, sum]) => [what!, sum!]));
 
+const pathOf = (module: string): string => module.replace(/ .*/, "");
+
 /** A proxy has no capital letters. */
 const escaped = (text: string): string => text.replace(/[A-Z]/g, (letter) => `!${letter.toLowerCase()}`);
 
-const isPath = /^(?!\.)[\w.~-]+(\/(?!\.)[\w.~-]+)*$/;
-const isVersion = /^v\d+\.\d+\.\d+[\w.+-]*$/;
+const isModule = /^(?!\.)[\w.~-]+(\/(?!\.)[\w.~-]+)* v\d+\.\d+\.\d+[\w.+-]*$/;
 
 /** Of a go.mod. `own`: the site's own, whose other lines count, too. */
-function requirements(text: string, own = false): Module[] {
-  let block: string[] = [];
-  return text.split("\n").flatMap((line) => {
-    const words = line
-      .replace(/\/\/.*|"/g, "")
-      .split(/\s+/)
-      .filter(Boolean);
-    const [verb, path = "", version = ""] = [...block, ...words];
-    if (words[0] === ")") block = [];
-    else if (words.at(-1) === "(") block = words.slice(0, -1);
-    else if (own && (verb === "replace" || verb === "exclude"))
+function requirements(text: string, own = false): string[] {
+  const words = text.replace(/\/\/.*|"/g, "");
+  // The lines of a block begin with its verb.
+  const lines = words.replace(/^[\t ]*(\w+)[\t ]*\(([^)]*)/gm, (_, verb, block) => block.replace(/^/gm, `${verb} `));
+  const found = lines.matchAll(/^[\t ]*(require|replace|exclude)[\t ]+(\S+)[\t ]*(\S*)/gm);
+  return [...found].flatMap(([, verb, path = "", version]) => {
+    if (own && verb !== "require")
       throw rejected(`go.mod has "${verb} ${printable(path, 200)}", which no proxy brings.`);
-    else if (verb === "require" && isPath.test(path) && isVersion.test(version)) return [[path, version] as const];
-    return [];
+    const module = `${path} ${version}`;
+    return verb === "require" && isModule.test(module) ? [module] : [];
   });
 }
 
 /** The latest version of each module that any names (minimal version selection), in the order of paths. */
-async function choose(first: readonly Module[], sums: Sums, get: (module: Module) => Promise<string>) {
+async function choose(first: readonly string[], sums: Sums, get: (module: string) => Promise<string>) {
   const chosen = new Map<string, string>();
   const seen = new Set<string>();
-  const readMod = async (module: Module): Promise<Module[]> => {
-    const name = module.join(" ");
-    const [path, version] = module;
-    if (seen.has(name)) return [];
-    if (seen.add(name).size > most.modules) throw rejected(`go.mod leads to more than ${most.modules} modules.`);
+  const readMod = async (module: string): Promise<string[]> => {
+    if (seen.has(module)) return [];
+    if (seen.add(module).size > most.modules) throw rejected(`go.mod leads to more than ${most.modules} modules.`);
+    const [path = "", version = ""] = module.split(" ");
     const former = chosen.get(path);
     if (former === undefined || orderOf(version) > orderOf(former)) chosen.set(path, version);
-    const sum = sums.get(`${name}/go.mod`);
+    const sum = sums.get(`${module}/go.mod`);
     if (sum === undefined) return [];
     const text = await get(module);
-    if (hash1([["go.mod", sha256(text)]]) !== sum) throw differs(`go.mod of ${name}`);
+    if (hash1([["go.mod", sha256(text)]]) !== sum) throw differs(`go.mod of ${module}`);
     return requirements(text);
   };
   for (let found = first; found.length > 0; ) found = (await Promise.all(found.map(readMod))).flat();
-  return [...chosen].sort(([a], [b]) => (a < b ? -1 : 1));
+  return [...chosen].map((words) => words.join(" ")).sort();
 }
 
 /** Texts in the order of Semantic Versioning: a number is before a word, and what comes before a release before it. */
@@ -151,13 +142,7 @@ function hash1(files: Iterable<readonly [name: string, digest: string]>): string
 }
 
 /** The text of the answer, unless `into` gets it. */
-async function ask(
-  url: string,
-  bytes: number,
-  until: number,
-  into?: (part: Buffer) => void,
-  hops = 3,
-): Promise<string> {
+async function ask(url: string, bytes: number, until: number, into?: Into, hops = 3): Promise<string> {
   const where = printable(url, 300);
   const seconds = Math.max(1, (until - Date.now()) / 1000);
   const asked = exchange({ url, headers: {} }, { seconds, bytes, keeps: true, into });

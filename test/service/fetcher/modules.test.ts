@@ -39,7 +39,9 @@ test("the latest version that any go.mod names is unpacked, and an archive that 
   const theme = moduleOf("example.org/Theme/v2", "v2.0.0", { "é.txt": "é" }, "example.org/b v1.2.0 // indirect");
   const former = moduleOf("example.org/b", "v1.1.0", {}, "example.org/c v1.0.0");
   proxy.add(newest, theme, former);
-  const mod = `module site\n\ngo 1.21 // a comment\nrequire example.org/tool v1.1.0\nrequire (\n\texample.org/Theme/v2 v2.0.0\n\t"example.org/b" v1.1.0 // indirect\n)\n`;
+  const block = `(\n\t// of (a) theme\n\texample.org/Theme/v2 v2.0.0\n\n\t"example.org/b" v1.1.0 // indirect\n)`;
+  const other = `go 1.21 // a comment\nretract [v0.1.0, v0.2.0]\ntool (\n\texample.org/b v1.9.0\n)`;
+  const mod = `module site\n\n${other}\nrequire example.org/tool v1.1.0\nrequire ${block}\n`;
   const sum = [theme.zipSum, theme.modSum, former.modSum, newest.modSum, newest.zipSum].join("");
   await fetched(mod, sum);
   const vendor = (path: string) => readFileSync(at(`fetched/_vendor/${path}`), "utf8");
