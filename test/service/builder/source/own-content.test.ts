@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { builderSettings } from "../../../../infra/host/builder/builder.ts";
-import { mounted, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
+import { fromOf, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
 import { attributes, inDocs, pointer, siteFiles } from "../hugo-site.ts";
@@ -57,7 +57,7 @@ test.each<[string, string, string[], folder?: string]>([
   ["folders that lead out of the repository", module("/source", "..", "../x", "/etc", "posts"), ["posts"]],
   ["a mount that is no text, and one twice", module("/source", "a", 7, "a"), ["", "a"]],
 ])("what Hugo prints of the folders %s", (_, text, expected, folder) => {
-  expect(mounted(text, folder === undefined ? {} : { folder }, true)).toEqual(expected);
+  expect(fromOf(folder === undefined ? {} : { folder }, text).read).toEqual(expected);
 });
 
 describe("a site in a folder", () => {
