@@ -15,7 +15,7 @@ type Kind = "generator" | "fetcher";
 const mostOutput = 128 << 10; // characters of the output that are kept: a person reads the end of it
 const slack = 60; // seconds beyond the unit's own in which it starts and ends
 const again = 250; // milliseconds between two tries while a former build holds the socket's only connection
-const soon = 10; // milliseconds between two looks for the result, which root writes just after the connection ends
+const soon = 10; // milliseconds between two looks for the result, where a build closes its connection before its end
 const mostFirst = 100; // characters, of which the first line has fewer
 
 /** `sent`: on its standard input. `shows` gets what it prints as it comes. */
