@@ -25,21 +25,17 @@ export async function buildCommit(
   const { settings, places } = context;
   const { last, preview } = run;
   reportBegin(context, commit, run);
+  run.about = await aboutOf(context, commit);
+  tried(() => beginRun(places, commit, run)); // its end is a warning of the run
   const about = { hook: settings.hook, commit };
   run.begins = (step) => context.progress?.({ ...about, step });
   run.shows = (output) => context.progress?.({ ...about, output });
 
-  // Beside the checkout.
-  const begun = aboutOf(context, commit).then((about) => {
-    run.about = about;
-    tried(() => beginRun(places, commit, run)); // its end is a warning of the run
-  });
-  const checkedOut = run.timed("checkout", async () => {
+  const { links, files } = await run.timed("checkout", async () => {
     const found = await checkOut(context, commit);
     await provideHistory(context, commit, found.files);
     return found;
   });
-  const { links, files } = await checkedOut.finally(() => begun);
   if (links.length > 0) last.warnings.push(`symbolic links are left out: ${listed(links)}`);
   await run.timed("dependencies", () => provideDependencies(settings, places, files));
   if (former === undefined) remove(places.pages); // so that they are listed

@@ -43,12 +43,15 @@ const write = (places: Places, run: Kept, output = ""): void =>
 /** Subject, author, and the commits since the published one; {} where git cannot say: no run fails for that. */
 export async function aboutOf({ git, places }: Pick<BuildContext, "git" | "places">, commit: string) {
   try {
-    const { code, stdout } = await git(["show", "--no-patch", "--format=%s%n%an", commit]);
-    const [subject, author] = stdout.split("\n").map((text) => printable(text, 200));
-    if (code !== 0) return {};
     const since = deployed(places)?.commit;
     const range = [commit, ...(since === undefined ? [] : [`^${since}`])];
-    const listed = await git(["rev-list", `--max-count=${mostCommits}`, "--abbrev-commit", "--abbrev=12", ...range]);
+    // Both at once, as a push waits for them.
+    const [shown, listed] = await Promise.all([
+      git(["show", "--no-patch", "--format=%s%n%an", commit]),
+      git(["rev-list", `--max-count=${mostCommits}`, "--abbrev-commit", "--abbrev=12", ...range]),
+    ]);
+    if (shown.code !== 0) return {};
+    const [subject, author] = shown.stdout.split("\n").map((text) => printable(text, 200));
     return { subject, author, commits: listed.stdout.split("\n").filter(Boolean) };
   } catch {
     return {};

@@ -57,8 +57,10 @@ const noHistory = "unlink site/work/history";
 const checkedOut = (...history: string[]) => [
   ...["unlink site/work/checked-out", "git read-tree", "git ls-files"],
   ...history,
-  ...["unlink site/work/dependencies/modules", "unlink site/work/dependencies/packages"],
+  ...["unlink site/work/dependencies/modules", "rmdir site/work/clone/_vendor"],
+  ...["unlink site/work/dependencies/packages", "rmdir site/work/clone/node_modules"],
 ];
+const noMounts = "unlink site/work/cache/mounts";
 const released = [
   "write site/releases/ID",
   "write site/work/manifests/ID.json.new",
@@ -67,7 +69,7 @@ const released = [
   "sync site/work/manifests",
   ...whole("site/work/checked-out", "site/work"),
 ];
-const built = [...checkedOut("rmdir site/work/history/.git", "rmdir site/work/history"), ...released];
+const built = [...checkedOut("rmdir site/work/history/.git", "rmdir site/work/history"), noMounts, ...released];
 const switched = ["symlink site/current.new releases/ID", "rename site/current.new site/current", "sync site"];
 const status = whole("site/status.json", "site");
 const rested = ["git gc", "write site/work/room-for"];
@@ -89,7 +91,7 @@ test("the first run gives a clone its name when git has made it, and syncs all o
     ...checkedOut(noHistory),
     "unlink site/work/cache/pages.csv",
     ...["unlink site/work/stats.json", "write site/work/stats.json", "write site/work/clone/hugo_stats.json"],
-    ...[...released, ...switched, ...done(1)],
+    ...[noMounts, ...released, ...switched, ...done(1)],
   ]);
 });
 
