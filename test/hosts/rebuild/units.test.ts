@@ -4,9 +4,12 @@
  */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { builderLayer } from "../../../infra/host/builder/builder.ts";
 import { contentProgram } from "../../../infra/host/builder/generator.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../../../infra/host/paths.ts";
 import { placesOf as placesIn } from "../../../service/builder/places.ts";
+import { exampleHost, rebuilt } from "../../fixtures.ts";
+import { unitText, values } from "../../infra/host/namespace.ts";
 import { leaveLargest } from "../../service/builder/largest.ts";
 import { startInternal } from "../lab/internal-services.ts";
 import { until } from "../lab/process.ts";
@@ -103,6 +106,23 @@ describe("Hugo's unit", () => {
       expect(await endOf("/usr/bin/sleep 60", "RuntimeMaxSec=1")).toBe("timeout killed TERM");
       expect(await endOf("/bin/sh -c 'kill -9 $$$$'")).toBe("signal killed KILL");
       expect(await endOf("/bin/sh -c 'exit 3'")).toBe("exit-code exited 3");
+    });
+  });
+
+  test("the list of what Hugo mounts is whole where a build ends before it, and would not be at systemd's SIGTERM", async () => {
+    const slow = "/usr/local/bin/slow-list";
+    await host.writeFile(slow, '#!/bin/sh\n[ "$1" != config ] || { sleep 1; echo listed; }\n', "0755");
+    // Of a site whose content is in its repository: the unit's shell becomes Hugo.
+    const { files } = builderLayer(rebuilt, exampleHost);
+    const [command = ""] = values(unitText(files, units.generator("site")), "ExecStart");
+    const lines = `BindReadOnlyPaths=${slow}\n${instead(command.replace("/usr/bin/hugo", slow))}`;
+    const listed = async (lines: string) => {
+      await startHugo("site", lines);
+      return served(`${placesOf("site").site}/work/cache/mounts`);
+    };
+    await withoutBuilds("site", async () => {
+      expect(await listed(lines)).toBe("listed\n");
+      expect(await listed(lines.replace('trap "" TERM; ', ""))).toBe("");
     });
   });
 
