@@ -45,9 +45,10 @@ function linesOfContent({ name, site, previews }: SiteHook) {
   };
   if (content === undefined) {
     const list = `[ -e ${pages} ] || timeout 30 "$1" ${generator.look.pages} 2>/dev/null >${pages}`;
-    // Beside the build. Where the build ends first, systemd's SIGTERM does not end this, and the unit ends after it.
-    const beside = `{ (trap "" TERM; exec "$1" ${generator.look.folders}) >${mounts} 2>/dev/null & }`;
-    return { ...{ finding: "", content: "" }, command: [start(noProgram, list, beside), ...command] };
+    // Beside the build. Where the build ends first, systemd's SIGTERM does not end this, and the unit ends after it: the
+    // signal is ignored before the process is there.
+    const beside = [`trap "" TERM`, `{ "$1" ${generator.look.folders} >${mounts} 2>/dev/null & }`, "trap - TERM"];
+    return { ...{ finding: "", content: "" }, command: [start(noProgram, list, ...beside), ...command] };
   }
   const unit = units.content(name);
   return {

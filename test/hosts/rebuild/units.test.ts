@@ -117,8 +117,10 @@ describe("Hugo's unit", () => {
     const [command = ""] = values(unitText(files, units.generator("site")), "ExecStart");
     const lines = `BindReadOnlyPaths=${slow}\n${instead(command.replace("/usr/bin/hugo", slow))}`;
     const listed = async (lines: string) => {
+      const list = `${placesOf("site").site}/work/cache/mounts`;
+      await host.inside(`rm -f ${list}`);
       await startHugo("site", lines);
-      return served(`${placesOf("site").site}/work/cache/mounts`);
+      return served(list);
     };
     await withoutBuilds("site", async () => {
       expect(await listed(lines)).toBe("listed\n");
