@@ -121,6 +121,9 @@ export const units = {
   mailSocket: (hook: string) => `pushgate-mail-${hook}.socket`,
 } as const;
 
+/** They start a site's builder. */
+export const builderPaths = [units.buildPath, units.requestPath];
+
 /** Fits the names of these units, with `*` for each instance. */
 export const oneOf = (names: readonly string[]): RegExp =>
   new RegExp(`^(${names.join("|").replaceAll(".", "\\.").replaceAll("*", ".*")})$`);

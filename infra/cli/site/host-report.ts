@@ -4,7 +4,7 @@ import { printable, printableLines } from "../../../service/printable.ts";
 import { runOnHost, type Target } from "../../apply/run-on-host.ts";
 import { call, scriptBeside, variables } from "../../apply/shell.ts";
 import { versionsOf } from "../../apply/version.ts";
-import { oneOf, paths, units } from "../../host/paths.ts";
+import { builderPaths, oneOf, paths, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
 import { UserError } from "../../user-error.ts";
 import { linesIn } from "./logs.ts";
@@ -40,8 +40,7 @@ function siteUnits({ name, site }: Hook): string[] {
   const timers = [units.reconcileTimer, ...(site.schedule === undefined ? [] : [units.scheduleTimer])];
   // The reporter's is a pattern, which matches loaded units only: those of a hook whose results leave the host.
   const sockets = [units.generatorSocket, units.fetcherSocket];
-  const own = [units.site, units.buildPath, units.requestPath, ...timers, ...sockets, units.build, units.reporter];
-  return own.map((of) => of(name));
+  return [units.site, ...builderPaths, ...timers, ...sockets, units.build, units.reporter].map((of) => of(name));
 }
 const hostUnits = [units.nginxSocket, units.nginx, units.receiver, units.firewall, units.guardTimer];
 /** Services that a socket or a path unit starts when there is work: inactive is normal, failed is not. */

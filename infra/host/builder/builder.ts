@@ -10,7 +10,7 @@ import { isReported, mailOf, type SiteHook, sitesOf, withPreviews } from "../../
 import type { Host, Settings } from "../../config/settings.ts";
 import { buildPaths } from "../../config/site-schema.ts";
 import * as kit from "../kit.ts";
-import { builderUser, paths, reporterUser, runFolders, units } from "../paths.ts";
+import { builderPaths, builderUser, paths, reporterUser, runFolders, units } from "../paths.ts";
 import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
@@ -68,7 +68,6 @@ export function builderSettings(hook: SiteHook): BuilderSettings {
 /** git indexes a pack in memory, and Node takes 100 MiB. */
 const leastMemoryMiB = 512;
 const ofSockets = [units.generatorSocket, units.fetcherSocket, units.stopSocket];
-const builderPaths = [units.buildPath, units.requestPath];
 const members = [...builderPaths, units.reconcileTimer, ...ofSockets];
 
 const sockets = (hook: string) => [...ofSockets, units.mailSocket].map((socket) => socket(hook));

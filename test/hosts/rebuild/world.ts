@@ -8,7 +8,7 @@
  *   await published(host, commit);
  */
 
-import { units } from "../../../infra/host/paths.ts";
+import { builderPaths as paths } from "../../../infra/host/paths.ts";
 import { beginOfBuild } from "../../../service/builder/build/content.ts";
 import type { Run } from "../../engine/engine.ts";
 import { pushPayload } from "../../fakes/deliveries.ts";
@@ -191,8 +191,8 @@ export const shows = (
     { pause: 5 },
   );
 
-/** The units that start a builder. */
-export const builderPaths = (hook: HookName): string => `${units.buildPath(hook)} ${units.requestPath(hook)}`;
+/** For systemctl. */
+export const builderPaths = (hook: HookName): string => paths.map((path) => path(hook)).join(" ");
 
 /** Lines of the generator's unit: what starts in place of Hugo, after the line that says which build it is. */
 export const inPlaceOfHugo = (command: string): string =>
