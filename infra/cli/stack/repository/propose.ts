@@ -6,7 +6,7 @@ import { ownVariables } from "../../../config/site-checks.ts";
 import { flags, oldest } from "../../../config/site-schema.ts";
 import { isOlder } from "../../../config/tools.ts";
 import type { Files } from "./read.ts";
-import { below, buildOf, folderOf, packagesOf, parsed, type Recipe, recipesOf, releasesIn } from "./recipes.ts";
+import { below, buildOf, folderOf, merged, packagesOf, parsed, type Recipe, recipesOf, releasesIn } from "./recipes.ts";
 
 /** The newest release of a project, or of a line such as Node 22, that is not older than `least`. */
 export type Newest = { readonly line?: string | undefined; readonly least?: string | undefined };
@@ -25,7 +25,7 @@ const configuration = /^(?:(.+?)\/)??(?:config\/_default\/(?:hugo|config)|hugo|c
 const ofConfig = /^(config\/(?:_default|production)\/(?=[^/]+$)|(?=(?:hugo|config)\.))([\w-]+)\.(?:toml|ya?ml|json)$/;
 const otherFolders = /(^|\/)(\.[^/]+|archetypes|content|exampleSite|layouts|node_modules|themes|_vendor)\//;
 const hugosPackages = /^(postcss(-cli)?|tailwindcss|@tailwindcss\/cli|autoprefixer|rtlcss|@babel\/(cli|core))$/;
-const programs = /^(python3?|make|ruby|bundle|bash|sh|\.\/|node|npx|yarn|pnpm|npm run|go run)\b/;
+const programs = /^(python3?|make|ruby|bundle|bash|sh|[\w.-]+\/|node|npx|yarn|pnpm|npm run|go run)\b/;
 const ofHugo = /^(HUGO_(?!(VERSION|EXTENDED)$)|HUGOxPARAMSx)/;
 /** What a build sets itself, what has no meaning for its result, and what has a key or a variable here. */
 const known =
@@ -71,7 +71,7 @@ function configOf({ texts }: Files, at: string): object {
     const tree = name === undefined ? {} : parsed(path, texts.get(path));
     return Object.entries(name === undefined || /^(hugo|config)$/.test(name) ? tree : { [name]: tree });
   });
-  return Object.fromEntries(trees.map(([key, value]) => [key.toLowerCase(), value]));
+  return merged(trees);
 }
 
 /** The least release that the site, a theme or a layout needs, the latest first. */

@@ -11,7 +11,7 @@ export type Files = { readonly texts: ReadonlyMap<string, string>; readonly link
 
 const [seconds, mostBlocks, mostBytes] = [120, 1 << 20, 100_000]; // of all, 512 MiB in blocks of ulimit, of a file
 const isRead =
-  /(^|\/)(\.git(modules|attributes)|\.(hugo|node)-version|\.tool-versions|\.nvmrc|Dockerfile|go\.mod)$|\.(toml|ya?ml|jsonc?)$|(^|\/)layouts\/.+\.html$/;
+  /(^|\/)(\.git(modules|attributes)|\.(hugo|node)-version|\.tool-versions|\.nvmrc|Dockerfile|Makefile|go\.mod)$|\.(toml|ya?ml|jsonc?)$|(^|\/)layouts\/.+\.html$/;
 
 /** Of the operator's own configuration only that of SSH counts. Its promise throws a UserError with git's last line. */
 function gitIn(folder: string, address: string) {

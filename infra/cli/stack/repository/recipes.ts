@@ -3,7 +3,7 @@ import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
 import type { Files } from "./read.ts";
 
-/** `values`: each text of the file by its key. `steps`: its commands one by one, with what package.json runs for them. */
+/** `values`: each text of the file by its key. `steps`: its commands one by one, with what package.json and Makefile run for them. */
 export type Recipe = {
   readonly from: string;
   readonly values: readonly (readonly [key: string, text: string])[];
@@ -24,6 +24,14 @@ export const treeBelow = (tree: unknown, ...keys: readonly string[]): Tree => {
   const found = below(tree, ...keys);
   return isTree(found) ? found : {};
 };
+
+/** Keys of several files, as Hugo reads them: in any case, and what two files have below one key is of both. */
+export function merged(entries: readonly (readonly [key: string, value: unknown])[]): Tree {
+  const all: Record<string, unknown> = {};
+  for (const [key, value] of entries)
+    all[key.toLowerCase()] = isTree(value) ? { ...treeBelow(all, key), ...value } : value;
+  return all;
+}
 
 /** An empty tree for a text that is none of its format. */
 export function parsed(path: string, text = ""): Tree {
@@ -64,7 +72,16 @@ export function recipesOf({ texts }: Files, at = ""): Recipe[] {
     [`${at}package.json`, { ...treeBelow(manifest, "engines"), ...packagesOf(manifest) }],
     ["Dockerfile", { run: texts.get("Dockerfile") }],
   ];
-  return trees.map(([from, tree]) => recipe(from, tree, treeBelow(manifest, "scripts")));
+  const scripts = { ...treeBelow(manifest, "scripts"), ...targetsOf(texts.get(`${at}Makefile`)) };
+  return trees.map(([from, tree]) => recipe(from, tree, scripts));
+}
+
+/** Of a Makefile, each by "make <name>": what it needs, and its own commands. */
+function targetsOf(makefile = ""): Tree {
+  const found = makefile.matchAll(/^([\w.-]+):(?!=)([^#\n]*).*\n((?:\t.*\n?)*)/gm);
+  const commands = (needs = "", own = "") =>
+    `${needs.replace(/(?<!\S)[\w.-]+(?!\S)/g, "make $&\n")}\n${own.replace(/^\t[@-]?(?!-)/gm, "")}`;
+  return Object.fromEntries([...found].map(([, name, ...of]) => [`make ${name}`, commands(...of)]));
 }
 
 export const packagesOf = (manifest: Tree): Tree =>
@@ -78,8 +95,16 @@ function valuesOf(node: unknown, key = ""): Recipe["values"] {
   return Object.entries(node).flatMap(([name, value]) => valuesOf(value, name));
 }
 
+const isCommand = /^(run|(before_)?script|(pre|post)?(build)?_?commands?)$/i;
+
 function recipe(from: string, tree: Tree, scripts: Tree): Recipe {
-  const written = valuesOf(tree);
+  let left = 100; // a script may run itself
+  const run = (text: string): string =>
+    text.replace(/\b(?:make|(?:npm|pnpm|yarn)(?: run)?) ([\w:.-]+)(?: --(?= |$))?/g, (as, name: string) => {
+      const script = scripts[as.startsWith("make ") ? as : name];
+      return typeof script === "string" && left-- > 0 ? run(script) : as;
+    });
+  const written = valuesOf(tree).map(([key, text]) => [key, isCommand.test(key) ? run(text) : text] as const);
   const assigned = written.flatMap(([, text]) => [
     ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)[= ]["']?([^\s"';&|]+)/g),
   ]);
@@ -87,13 +112,9 @@ function recipe(from: string, tree: Tree, scripts: Tree): Recipe {
   const variables = Object.fromEntries(all.filter(([key]) => /^(HUGO\w*|[A-Z][A-Z\d_]+)$/.test(key)));
   const resolved = (text: string): string =>
     text.replace(/\$\{\{ *env\.(\w+) *\}\}|\$\{?(\w+)\}?/g, (as, a?: string, b?: string) => variables[a ?? b!] ?? as);
-  const run = (text: string, depth = 0): string =>
-    text.replace(/\b(?:npm|pnpm|yarn)(?: run)? ([\w:.-]+)(?: --(?= |$))?/g, (as, name: string) =>
-      typeof scripts[name] === "string" && depth < 5 ? run(scripts[name], depth + 1) : as,
-    );
   const values = all.map(([key, text]) => [key, resolved(text)] as const);
-  const commands = values.filter(([key]) => /^(run|(before_)?script|(pre|post)?(build)?_?commands?)$/i.test(key));
-  const steps = commands.flatMap(([, text]) => run(text.replace(/\\\n/g, " ")).split(/\n|&&|\|\||;|\|/));
+  const commands = values.filter(([key]) => isCommand.test(key));
+  const steps = commands.flatMap(([, text]) => text.replace(/\\\n\s*/g, " ").split(/\n|&&|\|\||;|\|/));
   return { from, values, variables, steps: steps.map((step) => step.trim()) };
 }
 
@@ -133,7 +154,7 @@ const releaseKeys = {
   node: [/^node-version$/, /^NODE_VERSION$/, /^node(js)?$/],
 };
 const inText = {
-  hugo: /hugo(?:_extended)?(?:_withdeploy)?_v?(\d+\.\d+\.\d+)_|hugo[\w./-]*:(?:v|[a-z]+-)?(\d+\.\d+\.\d+)/,
+  hugo: /hugo(?:_extended)?(?:_withdeploy)?_v?(\d+\.\d+\.\d+)_|hugo[\w./-]*:(?:v|[a-z]+-)?(\d+\.\d+\.\d+)|(peaceiris\/actions-hugo)/,
   sass: /dart-sass-(\d+\.\d+\.\d+)-|(?:install.*|sass\/)(dart-sass)/,
   node: /^FROM node:(\d+[.\d]*)/m,
 };

@@ -77,7 +77,20 @@ layouts/partials/css.html {{ $includes := slice "node_modules" }}
 package.json {"devDependencies":{"bulma":"0.9.4"},"engines":{"node":"14.x"}}
 package-lock.json
 netlify.toml [build]\ncommand = "pip install -r a.txt && make production-build"
-= no file names; tools.node: {}; npm: true; netlify.toml also runs ${"`"}make production-build${"`"}, and
+Makefile HUGO ?= 1\nproduction-build: pull $(BIN)/x # both\n\t@HUGO_ENV=production hugo \\n\t\t--gc \\n\t\t--ignoreCache\npull:\n\thack/pull.py
+= no file names; tools.node: {}; npm: true; hugo.arguments: --gc; hugo.arguments: --ignoreCache; hugo.variables.HUGO_ENV: production; netlify.toml also runs ${"`"}hack/pull.py${"`"}, and
+
+0xLaurens/0xLaurens.com
+config/_default/hugo.toml theme = "blowfish"
+themes/blowfish/config.toml [module.hugoVersion]\nmin = "0.158.0"
+themes/blowfish/config/_default/module.toml
+= tools.hugo: {"least":"0.158.0"}
+
+1984vc/website, and a script that runs itself
+hugo.yaml
+.github/workflows/deploy.yaml steps: [{ uses: peaceiris/actions-hugo@v2 }, { run: npm run a }]
+package.json {"scripts":{"a":"npm run a && npm run a"}}
+= tools.hugo: {"least":"0"}
 
 Woodpecker
 hugo.toml
@@ -138,7 +151,10 @@ test.each(
     .map((row) => row.split("\n")),
 )("%s", (_, ...row) => {
   const files = row.slice(0, -1).map((line) => /^(\S+) ?(.*)$/.exec(line)!.slice(1));
-  const texts = files.map(([path, text]) => [path, text!.replaceAll("\\n", "\n").replaceAll("$\\{", "${")]);
+  const texts = files.map(([path, text]) => [
+    path,
+    text!.replaceAll("\\n", "\n").replaceAll("\\t", "\t").replaceAll("$\\{", "${"),
+  ]);
   const expected = row.at(-1)!.slice(2).split("; ");
   const found = lines(findingsOf(filesOf(Object.fromEntries(texts)), {}));
   expect(found.map((line, i) => line.slice(0, expected[i]?.length))).toEqual(expected);
