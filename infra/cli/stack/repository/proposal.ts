@@ -63,7 +63,7 @@ function hasAlready(site: Site, key: string, value: Finding["value"]): boolean {
 }
 
 const lineOf = ({ key, value, says, isSet }: Proposal): string => {
-  const proposed = typeof value === "object" ? "the newest release" : value;
+  const proposed = typeof value !== "object" ? value : value.isLeast ? value.least : "the newest release";
   return key === undefined ? `    ${says}` : `  ${isSet ? "=" : "+"} ${key}: ${proposed} (${says})`;
 };
 

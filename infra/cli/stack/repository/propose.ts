@@ -8,8 +8,8 @@ import { isOlder } from "../../../config/tools.ts";
 import type { Files } from "./read.ts";
 import { below, buildOf, folderOf, merged, packagesOf, parsed, type Recipe, recipesOf, releasesIn } from "./recipes.ts";
 
-/** The newest release of a project, or of a line such as Node 22, that is not older than `least`. */
-export type Newest = { readonly line?: string | undefined; readonly least?: string | undefined };
+/** The newest release of a project, or of a line such as Node 22, that is not older than `least`; or `least` itself. */
+export type Newest = Readonly<{ line?: string | undefined; least?: string | undefined; isLeast?: boolean }>;
 /** `key`: below the site, with what it should be; without one there is nothing to set, or a person has to decide. */
 export type Finding = { readonly says: string; readonly key?: string; readonly value?: string | true | Newest };
 const set = (key: string, value: string | true | Newest, says: string): Finding => ({ key, value, says });
@@ -107,8 +107,9 @@ function hugoRelease(site: Site, themes: Themes = new Map()): Finding[] {
     ...(needed && (!version || isOlder(version, least)) ? [needed] : []),
   ].join("; ");
   if (version) return [set("tools.hugo", older === "it" ? version : oldest, why)];
+  // A release after the one that a theme is written for may lack what it uses. A layout says only that it is later.
   return asked.length > 0 || isOlder(oldest, least)
-    ? [set("tools.hugo", { least }, why)]
+    ? [set("tools.hugo", { least, ...(asked.length === 0 && !newLayouts.test(from) && { isLeast: true }) }, why)]
     : some("no file names a release of Hugo: the distribution's builds the site");
 }
 

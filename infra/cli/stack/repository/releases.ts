@@ -41,7 +41,8 @@ async function sha256(url: string): Promise<string> {
 }
 
 /** Hugo's and Sass's pages redirect to it. Node's lists all, the newest first; lines of even numbers are supported for long. */
-async function newest(tool: ToolName, { line = "\\d*[02468]", least = "0" }: Newest): Promise<string> {
+async function newest(tool: ToolName, { line = "\\d*[02468]", least = "0", isLeast }: Newest): Promise<string> {
+  if (isLeast) return least;
   const page = tools[tool].newest;
   const said = tool === "node" ? await text(download(page)) : `${(await answerOf(page)).url}"`;
   const [, found] = new RegExp(`[/"]v?(${tool === "node" ? line : "\\d+"}\\.\\d+\\.\\d+)"`).exec(said) ?? [];

@@ -84,7 +84,7 @@ Makefile HUGO ?= 1\nproduction-build: pull $(BIN)/x # both\n\t@HUGO_ENV=producti
 config/_default/hugo.toml theme = "blowfish"
 themes/blowfish/config.toml [module.hugoVersion]\nmin = "0.158.0"
 themes/blowfish/config/_default/module.toml
-= tools.hugo: {"least":"0.158.0"}
+= tools.hugo: {"least":"0.158.0","isLeast":true}
 
 1984vc/website, and a script that runs itself
 hugo.yaml
@@ -166,7 +166,7 @@ test("a theme that is a submodule says its least release, and which submodules n
   const files = filesOf({ "hugo.toml": 'theme = "a"', ".gitmodules": modules }, { "themes/a": "", "themes/b": "" });
   const read = new Map([["themes/a", filesOf({ "hugo.yaml": "module: { hugoVersion: { min: 0.150.0 } }" })]]);
   expect(lines(findingsOf(files, {}, read))).toEqual([
-    'tools.hugo: {"least":"0.150.0"}',
+    'tools.hugo: {"least":"0.150.0","isLeast":true}',
     "submodules over SSH: nothing to set, public ones are read over https",
     "submodules over SSH: `git@git.example.org:b.git` needs a deploy key and knownHosts",
   ]);

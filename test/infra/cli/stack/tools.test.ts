@@ -98,9 +98,9 @@ test("tools proposes what the repository says, writes what is missing, and --che
   expect(await hosts.run("tools", "site")).toEqual(ends(1, /^$/, unread));
 });
 
-test("tools writes the newest releases where none is exact, and npm with Node alone", async () => {
+test("tools writes the newest releases where none is exact, or the least that is needed, and npm with Node alone", async () => {
   const files = {
-    "hugo.toml": "[module.hugoVersion]\nmin = '0.150.0'",
+    ...{ "hugo.toml": "", "layouts/all.html": "" },
     "package-lock.json": "{}",
     "package.json": '{"dependencies":{"postcss-cli":"1"}}',
   };
@@ -110,7 +110,13 @@ test("tools writes the newest releases where none is exact, and npm with Node al
   const stderr = `pushgate: ${unlisted} release.\n`;
   expect(await hosts.run("tools", "site", "--yes")).toEqual({ ...ends(1, lines), stderr });
   expect(written()).toMatch(/^config set-all .*tools\.hugo\.version=0\.152\.2 .*tools\.hugo\.arm64=d+ <>\n$/);
-  hosts.git({ ...files, "hugo.toml": "[module.hugoVersion]\nmin = '0.160.0'" });
+  const needs = (version: string) => `[module.hugoVersion]\nmin = '${version}'`;
+  hosts.git({ "hugo.toml": needs("0.152.2") });
+  expect((await hosts.run("tools", "site", "--yes")).stdout).toContain(
+    "+ tools.hugo: 0.152.2 (Hugo's configuration needs",
+  );
+  expect(written()).toContain("tools.hugo.version=0.152.2");
+  hosts.git({ "hugo.toml": needs("0.160.0"), ".hugo-version": "latest" });
   const none = ends(1, "the distribution's programs", "names no fitting release");
   expect(await hosts.run("tools", "site", "--yes")).toEqual(none);
 });
