@@ -35,7 +35,7 @@ export async function proposals({ repository, branch }: Pick<Hook, "repository" 
 /** The submodules below `themes`, at their commits. One that cannot be read says nothing. */
 async function themesIn({ texts, links }: Files): Promise<Map<string, Files>> {
   const modules = (texts.get(".gitmodules") ?? "").split("[submodule ").map((text) => {
-    const of = (key: string) => new RegExp(`^\\s*${key}\\s*=\\s*(\\S+)`, "m").exec(text)?.[1] ?? "";
+    const of = (key: string) => new RegExp(`^[ \\t]*${key}[ \\t]*=[ \\t]*(\\S+)`, "m").exec(text)?.[1] ?? "";
     return { path: of("path"), url: repositoryOf(of("url")) };
   });
   const themes = modules.filter(({ path, url }) => /(^|\/)themes\//.test(path) && links.has(path) && url.host !== "");

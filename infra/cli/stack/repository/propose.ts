@@ -9,10 +9,10 @@ import type { Files } from "./read.ts";
 import { below, buildOf, folderOf, merged, packagesOf, parsed, type Recipe, recipesOf, releasesIn } from "./recipes.ts";
 
 /** The newest release of a project, or of a line such as Node 22, that is not older than `least`; or `least` itself. */
-export type Newest = Readonly<{ line?: string | undefined; least?: string | undefined; isLeast?: boolean }>;
+export type Wanted = Readonly<{ line?: string | undefined; least?: string | undefined; isLeast?: boolean }>;
 /** `key`: below the site, with what it should be; without one there is nothing to set, or a person has to decide. */
-export type Finding = { readonly says: string; readonly key?: string; readonly value?: string | true | Newest };
-const set = (key: string, value: string | true | Newest, says: string): Finding => ({ key, value, says });
+export type Finding = { readonly says: string; readonly key?: string; readonly value?: string | true | Wanted };
+const set = (key: string, value: string | true | Wanted, says: string): Finding => ({ key, value, says });
 /** Those that apply. */
 const some = (...findings: readonly (Finding | string | false)[]): Finding[] =>
   findings.flatMap((one) => (one === false ? [] : typeof one === "string" ? [{ says: one }] : [one]));
@@ -66,10 +66,10 @@ function siteFolder(files: Files): { path?: string; why: string } {
 
 /** In a folder of `config`, a file with another name holds the key of that name. */
 function configOf({ texts }: Files, at: string): object {
-  const trees = [...texts.keys()].sort().flatMap((path) => {
+  const trees = [...texts.keys()].sort().map((path) => {
     const [, , name] = (path.startsWith(at) && ofConfig.exec(path.slice(at.length))) || [];
     const tree = name === undefined ? {} : parsed(path, texts.get(path));
-    return Object.entries(name === undefined || /^(hugo|config)$/.test(name) ? tree : { [name]: tree });
+    return name === undefined || /^(hugo|config)$/.test(name) ? tree : { [name]: tree };
   });
   return merged(trees);
 }
@@ -90,7 +90,7 @@ function leastOf({ files, at, config }: Site, themes: Themes): (readonly [from: 
     [layout ?? "", layout && "0.146.0"] as const,
   ];
   const found = all.flatMap(([from, least]) => (exact(least) ? [[from, exact(least)!] as const] : []));
-  return found.sort(([, a], [, b]) => (isOlder(a, b) ? 1 : -1));
+  return found.sort(([, a], [, b]) => Number(isOlder(a, b)) - Number(isOlder(b, a)));
 }
 
 function hugoRelease(site: Site, themes: Themes = new Map()): Finding[] {
@@ -147,7 +147,8 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
 
 function sources({ files: { texts, links }, at, config, recipes }: Site): Finding[] {
   const [goMod = "", module] = [texts.get(`${at}go.mod`), below(config, "module")];
-  const isUsed = /^\s*require\b/m.test(goMod) || /"path":"[^"]+\//.test(JSON.stringify(below(module, "imports") ?? ""));
+  const isUsed =
+    /^[ \t]*require\b/m.test(goMod) || /"path":"[^"]+\//.test(JSON.stringify(below(module, "imports") ?? ""));
   const isReplaced =
     /=>/.test(goMod.replace(/\/\/.*/g, "")) ||
     ["workspace", "replacements"].some((key) => below(module, key) !== undefined);
@@ -158,11 +159,13 @@ function sources({ files: { texts, links }, at, config, recipes }: Site): Findin
     [true, "go.sum is missing. Run hugo mod tidy, and commit it"],
   ] as const;
   const modules = texts.get(".gitmodules") ?? "";
-  const urls = [...modules.matchAll(/^\s*url\s*=\s*((?:ssh:|[^/:\s]+@)\S+)/gm)].map(([, url]) => url!);
+  const urls = [...modules.matchAll(/^[ \t]*url[ \t]*=[ \t]*((?:ssh:|[^/:\s]+@)\S+)/gm)].map(([, url]) => url!);
   const isPublic = (url: string) => Object.values<string>(publicDomains).includes(repositoryOf(url).host);
   const closed = urls.filter((url) => !isPublic(url));
   const isSet = below(config, "enableGitInfo") === true;
-  const asks = recipes.some(({ variables }) => variables.HUGO_ENABLEGITINFO === "true");
+  const asks = recipes.some(
+    (one) => one.variables.HUGO_ENABLEGITINFO === "true" || buildOf(one)?.options.includes("--enableGitInfo"),
+  );
   const lfs = [...texts].some(([path, text]) => path.endsWith(".gitattributes") && /filter=lfs/.test(text));
   return some(
     isUsed && `Hugo modules: ${ways.find(([applies]) => applies)![1]}`,

@@ -1,6 +1,7 @@
 /** What a repository's files say of how its site is built elsewhere: at Netlify, in a workflow, by a version manager. Pure. */
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
+import { targetsOf } from "./makefile.ts";
 import type { Files } from "./read.ts";
 
 /** `values`: each text of the file by its key. `steps`: its commands one by one, with what package.json and Makefile run for them. */
@@ -25,18 +26,20 @@ export const treeBelow = (tree: unknown, ...keys: readonly string[]): Tree => {
   return isTree(found) ? found : {};
 };
 
-/** Keys of several files, as Hugo reads them: in any case, and what two files have below one key is of both. */
-export function merged(entries: readonly (readonly [key: string, value: unknown])[]): Tree {
+/** Of several files, as Hugo reads them: keys in any case, and what two have below one key is of both. */
+export function merged(trees: readonly Tree[]): Tree {
   const all: Record<string, unknown> = {};
-  for (const [key, value] of entries)
-    all[key.toLowerCase()] = isTree(value) ? { ...treeBelow(all, key), ...value } : value;
+  for (const [key, value] of trees.flatMap(Object.entries)) {
+    const name = key.toLowerCase();
+    all[name] = isTree(value) ? merged([treeBelow(all, name), value]) : value;
+  }
   return all;
 }
 
 /** An empty tree for a text that is none of its format. */
 export function parsed(path: string, text = ""): Tree {
   try {
-    const read = (): unknown => parseYaml(text.replace(/^\s*\/\/.*$/gm, ""), { logLevel: "silent" });
+    const read = (): unknown => parseYaml(text.replace(/^[ \t]*\/\/.*$/gm, ""), { logLevel: "silent" });
     const tree = path.endsWith(".toml") ? parseToml(text) : read();
     return isTree(tree) ? tree : {};
   } catch {
@@ -70,18 +73,13 @@ export function recipesOf({ texts }: Files, at = ""): Recipe[] {
     [".tool-versions", Object.fromEntries(tools)],
     ...["mise.toml", ".mise.toml"].map((path) => [path, treeBelow(read(path), "tools")] as const),
     [`${at}package.json`, { ...treeBelow(manifest, "engines"), ...packagesOf(manifest) }],
-    ["Dockerfile", { run: texts.get("Dockerfile") }],
+    ["Dockerfile", { run: texts.get("Dockerfile")?.replace(/^(ENV +\w+) +/gm, "$1=") }],
   ];
-  const scripts = { ...treeBelow(manifest, "scripts"), ...targetsOf(texts.get(`${at}Makefile`)) };
-  return trees.map(([from, tree]) => recipe(from, tree, scripts));
-}
-
-/** Of a Makefile, each by "make <name>": what it needs, and its own commands. */
-function targetsOf(makefile = ""): Tree {
-  const found = makefile.matchAll(/^([\w.-]+):(?!=)([^#\n]*).*\n((?:\t.*\n?)*)/gm);
-  const commands = (needs = "", own = "") =>
-    `${needs.replace(/(?<!\S)[\w.-]+(?!\S)/g, "make $&\n")}\n${own.replace(/^\t[@-]?(?!-)/gm, "")}`;
-  return Object.fromEntries([...found].map(([, name, ...of]) => [`make ${name}`, commands(...of)]));
+  const scripts: Tree[] = ["", at].flatMap((top) => [
+    treeBelow(read(`${top}package.json`), "scripts"),
+    targetsOf(texts.get(`${top}Makefile`)),
+  ]);
+  return trees.map(([from, tree]) => recipe(from, tree, Object.assign({}, ...scripts)));
 }
 
 export const packagesOf = (manifest: Tree): Tree =>
@@ -98,18 +96,27 @@ function valuesOf(node: unknown, key = ""): Recipe["values"] {
 const isCommand = /^(run|(before_)?script|(pre|post)?(build)?_?commands?)$/i;
 
 function recipe(from: string, tree: Tree, scripts: Tree): Recipe {
-  let left = 100; // a script may run itself
+  let room = 1 << 20; // characters, as a script may run itself
   const run = (text: string): string =>
-    text.replace(/\b(?:make|(?:npm|pnpm|yarn)(?: run)?) ([\w:.-]+)(?: --(?= |$))?/g, (as, name: string) => {
-      const script = scripts[as.startsWith("make ") ? as : name];
-      return typeof script === "string" && left-- > 0 ? run(script) : as;
-    });
-  const written = valuesOf(tree).map(([key, text]) => [key, isCommand.test(key) ? run(text) : text] as const);
+    text.replace(
+      /(?<![\w.-])(?:make(?: [\w.-]+)?|(?:npm|pnpm|yarn)(?: run)? ([\w:.-]+)(?: --(?= |$))?)/g,
+      (as, name) => {
+        const script = scripts[name ?? as];
+        if (typeof script !== "string" || script.length > room) return as;
+        room -= script.length + 1_000;
+        return run(script);
+      },
+    );
+  const written = valuesOf(tree).map(
+    ([key, text]) => [key, isCommand.test(key) ? run(text.replace(/(^|\s)#.*/gm, "")) : text] as const,
+  );
   const assigned = written.flatMap(([, text]) => [
-    ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)[= ]["']?([^\s"';&|]+)/g),
+    ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)=["']?([^\s"';&|]+)/g),
   ]);
   const all = [...written, ...assigned.map(([, name = "", value = ""]) => [name, value] as const)];
-  const variables = Object.fromEntries(all.filter(([key]) => /^(HUGO\w*|[A-Z][A-Z\d_]+)$/.test(key)));
+  const variables = Object.fromEntries(
+    all.filter(([key, text]) => /^(HUGO\w*|[A-Z][A-Z\d_]+)$/.test(key) && text.length < 1_000),
+  );
   const resolved = (text: string): string =>
     text.replace(/\$\{\{ *env\.(\w+) *\}\}|\$\{?(\w+)\}?/g, (as, a?: string, b?: string) => variables[a ?? b!] ?? as);
   const values = all.map(([key, text]) => [key, resolved(text)] as const);
@@ -125,7 +132,7 @@ export function buildOf({ steps }: Recipe) {
   const call = /^(?:\w+=\S+ +|npx +|RUN +|\.\/|bin\/)*hugo(?: +build)?((?: +-.*)?)$/;
   const last = steps.findLastIndex((step) => call.test(step));
   if (last < 0) return undefined;
-  const parts = call.exec(steps[last]!)![1]!.match(/(?:"[^"]*"|'[^']*'|\$\{\{[^}]*\}\}|[^\s"'])+/g) ?? [];
+  const parts = call.exec(steps[last]!)![1]!.match(/(?:"[^"]*"|'[^']*'|\$\{\{[^}]{0,200}\}\}|[^\s"'])+/g) ?? [];
   const words = parts
     .map((part) => part.replace(/["']/g, ""))
     .flatMap((word) => (/^-[DEFvM]+$/.test(word) ? [...word.slice(1)].map((one) => short[one] ?? "-v") : [word]));
@@ -154,8 +161,8 @@ const releaseKeys = {
   node: [/^node-version$/, /^NODE_VERSION$/, /^node(js)?$/],
 };
 const inText = {
-  hugo: /hugo(?:_extended)?(?:_withdeploy)?_v?(\d+\.\d+\.\d+)_|hugo[\w./-]*:(?:v|[a-z]+-)?(\d+\.\d+\.\d+)|(peaceiris\/actions-hugo)/,
-  sass: /dart-sass-(\d+\.\d+\.\d+)-|(?:install.*|sass\/)(dart-sass)/,
+  hugo: /hugo(?:_extended)?(?:_withdeploy)?_v?(\d+\.\d+\.\d+)_|hugo[\w./-]{0,100}:(?:v|[a-z]+-)?(\d+\.\d+\.\d+)/,
+  sass: /dart-sass-(\d+\.\d+\.\d+)-|(?:install.{0,200}|sass\/)(dart-sass)/,
   node: /^FROM node:(\d+[.\d]*)/m,
 };
 
@@ -168,5 +175,9 @@ export const releasesIn = (recipes: readonly Recipe[], tool: keyof typeof releas
     const [, ...inside] = inText[tool].exec(values.map(([, text]) => text).join("\n")) ?? [];
     // Of a matrix, the first that is a number.
     const version = first?.find((text) => text !== "latest") ?? first?.[0] ?? inside.find(Boolean);
+    // Without a version this action installs the latest.
+    const isLatest = tool === "hugo" && values.some(([, text]) => text.startsWith("peaceiris/actions-hugo"));
+    if (version === undefined && isLatest && !values.some(([name]) => name === "hugo-version"))
+      return [{ from, version: "latest" }];
     return version === undefined ? [] : [{ from, version }];
   });

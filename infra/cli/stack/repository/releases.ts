@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { type Architecture, archiveUrl, isOlder, type Release, type ToolName, tools } from "../../../config/tools.ts";
 import { UserError } from "../../../user-error.ts";
-import type { Newest } from "./propose.ts";
+import type { Wanted } from "./propose.ts";
 
 const mostBytes = 256 << 20; // as on a host
 export const seconds = 300;
@@ -41,7 +41,7 @@ async function sha256(url: string): Promise<string> {
 }
 
 /** Hugo's and Sass's pages redirect to it. Node's lists all, the newest first; lines of even numbers are supported for long. */
-async function newest(tool: ToolName, { line = "\\d*[02468]", least = "0", isLeast }: Newest): Promise<string> {
+async function chosen(tool: ToolName, { line = "\\d*[02468]", least = "0", isLeast }: Wanted): Promise<string> {
   if (isLeast) return least;
   const page = tools[tool].newest;
   const said = tool === "node" ? await text(download(page)) : `${(await answerOf(page)).url}"`;
@@ -50,9 +50,9 @@ async function newest(tool: ToolName, { line = "\\d*[02468]", least = "0", isLea
   throw new UserError(`${page} names no fitting release. Name one: npx pushgate tools <hook> ${tool}=<release>`);
 }
 
-/** The release that a person or a site names, or the newest, with its digests. */
-export async function releaseOf(tool: ToolName, named: string | true | Newest): Promise<Release> {
-  const version = typeof named === "object" ? await newest(tool, named) : String(named);
+/** The release that a person or a site names, or one that fits, with its digests. */
+export async function releaseOf(tool: ToolName, named: string | true | Wanted): Promise<Release> {
+  const version = typeof named === "object" ? await chosen(tool, named) : String(named);
   const { page, archive, digests } = tools[tool];
   const listed = digests && `${page(version)}/${digests(version)}`;
   const list = listed && (await text(download(listed)));

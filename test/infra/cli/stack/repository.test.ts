@@ -1,5 +1,6 @@
 /** What is proposed for a repository. */
 import { expect, test } from "vitest";
+import { targetsOf } from "../../../../infra/cli/stack/repository/makefile.ts";
 import { findingsOf } from "../../../../infra/cli/stack/repository/propose.ts";
 
 type Texts = Readonly<Record<string, string>>;
@@ -77,13 +78,13 @@ layouts/partials/css.html {{ $includes := slice "node_modules" }}
 package.json {"devDependencies":{"bulma":"0.9.4"},"engines":{"node":"14.x"}}
 package-lock.json
 netlify.toml [build]\ncommand = "pip install -r a.txt && make production-build"
-Makefile HUGO ?= 1\nproduction-build: pull $(BIN)/x # both\n\t@HUGO_ENV=production hugo \\n\t\t--gc \\n\t\t--ignoreCache\npull:\n\thack/pull.py
-= no file names; tools.node: {}; npm: true; hugo.arguments: --gc; hugo.arguments: --ignoreCache; hugo.variables.HUGO_ENV: production; netlify.toml also runs ${"`"}hack/pull.py${"`"}, and
+Makefile HUGO ?= hugo\nproduction-build: pull $(BIN)/x config.toml # both\n\t@HUGO_ENV=production $(HUGO) \\n\t-D \\n\t--ignoreCache\npull:\n\thack/pull.py
+= no file names; tools.node: {}; npm: true; hugo.arguments: --buildDrafts; hugo.arguments: --ignoreCache; hugo.variables.HUGO_ENV: production; netlify.toml also runs ${"`"}hack/pull.py${"`"}, and
 
 0xLaurens/0xLaurens.com
 config/_default/hugo.toml theme = "blowfish"
 themes/blowfish/config.toml [module.hugoVersion]\nmin = "0.158.0"
-themes/blowfish/config/_default/module.toml
+themes/blowfish/config/_default/module.toml [hugoVersion]\nextended = true
 = tools.hugo: {"least":"0.158.0","isLeast":true}
 
 1984vc/website, and a script that runs itself
@@ -158,6 +159,31 @@ test.each(
   const expected = row.at(-1)!.slice(2).split("; ");
   const found = lines(findingsOf(filesOf(Object.fromEntries(texts)), {}));
   expect(found.map((line, i) => line.slice(0, expected[i]?.length))).toEqual(expected);
+});
+
+test("a Makefile's targets run what they need first, and files are no targets", () => {
+  const makefile =
+    ".PHONY: a\na: b main.go\nb:\n\t@-hugo\nA := $(B)\nB = x=y\nc: D = 1\nc : b\n\t$(MAKE) b $(A) ${E}\r\nb:\n\tlast\\\n\t\t--x";
+  const b = "hugo\nlast --x";
+  expect(targetsOf(makefile)).toEqual({
+    ...{ make: "make b", "make .PHONY": "make a", "make a": "make b" },
+    ...{ "make b": b, "make c": "make b\nmake b $(B) ${E}" },
+  });
+});
+
+const most = (text: string) => text.repeat(99_000 / text.length);
+test.each<[string, Texts]>([
+  ["a script that grows", { "package.json": `{"scripts":{"a":"${most("hugo")}-npm run a install"}}` }],
+  ["a long target", { Makefile: `a:${most("b")}` }],
+  ["assignments in a row", { Makefile: `A=${"b".repeat(200)}\na:\n\t${most("$(A)")}` }],
+  ["blank lines", { "go.mod": most("\n"), ".gitmodules": most("\n"), "wrangler.json": most("\n") }],
+  ["brackets", { "vercel.json": `{"command":"hugo ${most("${{")}"}` }],
+  ["variables", { "vercel.json": `{"A0":"${"b".repeat(50_000)}","run":"hugo ${"$A0 ".repeat(12_000)}"}` }],
+])("%s is read in seconds", (_, texts) => {
+  const netlify = '[build]\ncommand = "npm run a && make a"';
+  const began = performance.now();
+  findingsOf(filesOf({ "hugo.toml": "", "netlify.toml": netlify, ...texts }), {});
+  expect(performance.now() - began).toBeLessThan(5_000);
 });
 
 test("a theme that is a submodule says its least release, and which submodules need a key", () => {
