@@ -24,6 +24,13 @@ test("a delivery that was sent twice is two attempts, each with its own lines", 
   expect(attempts(id, lines).map(({ time, hook }) => `${time} ${hook}`)).toEqual([`${first} site`, `${second} site`]);
 });
 
+test("a source that has used up its rejections is told from one with many open requests", () => {
+  const rejected = [nginx(first, { status: 429, up_status: "429" })];
+  const told = (change: object) => names([...rejected, receiver(first, { status: 429, ...change })]);
+  expect(told({ overBudget: true })).toEqual([["too many rejected requests"]]);
+  expect(told({})).toEqual([["too many open requests"]]);
+});
+
 test("a receiver's line of another source does not stand for this delivery's", () => {
   const rejected = { status: 403, up_status: "504", up_connect: "-", in_ranges: "0" };
   const [own, other] = attempts(id, [nginx(second, rejected), receiver(first, { source: "203.0.113.9" })]);

@@ -62,6 +62,10 @@ test("a host in order explains nothing, and neither does what cannot concern the
   expect(of("signature", differs("firewall", "table inet pushgate: absent"))).toEqual([]);
   expect(of("firewall", fault("x", "y"))).toEqual([]);
   for (const place of ["spool", "logs"]) expect(of("firewall", { [place]: readOnly })).toEqual([]);
+  expect(of("not spooled", { spool: { ...room, freeKiB: 1024, freeFiles: 100 } })).toEqual([]);
+  const { spool: _, ...withoutSpool } = state();
+  const notSpooled = outcomes.find(({ name }) => name === "not spooled")!;
+  expect(causes(notSpooled, { ...sent, state: [withoutSpool] })).toEqual([]);
 });
 
 test("a closed port points to nginx first, silence to the firewall", () => {

@@ -73,7 +73,7 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   ],
   malformed: [decided(own(400), event("validation")), blockedBy("sanitycheck")],
   "another Cloudflare product": [blockedBy("apishield"), decided(own(403, "error code: 1011"), event("hot"))],
-  "another program at Cloudflare": [own(302), own(200, "a page"), own(500, "error code: 1101")],
+  "another program at Cloudflare": [own(302), own(399), own(200, "a page"), own(500, "error code: 1101")],
   "Bot Fight Mode": [
     decided(waiting, botFight),
     // pushgate's rule let it pass, and cannot skip this product.
@@ -194,6 +194,10 @@ test("each outcome that an event can prove is certain by the event alone", () =>
   expect(new Set(proved.map(([name]) => name))).toEqual(
     new Set(outcomes.filter(({ event }) => event !== undefined).map(({ name }) => name)),
   );
+});
+
+test("of two events that reject, each may be the one that decided", () => {
+  expect(namesOf(decided(own(403), event("ip"), event("bic")))).toEqual(["access rule", "browser check"]);
 });
 
 test("no event, and one of an action that lets the request pass or that is not known, rule nothing out", () => {
