@@ -63,7 +63,14 @@ export const areas: readonly Area[] = [
     tests: ["test/service/reporter", "test/service/exchange.test.ts"],
     score: 85,
   },
-  { name: "fetcher", sources: ["service/fetcher"], tests: ["test/service/fetcher"], score: 85 },
+  {
+    name: "fetcher",
+    sources: ["service/fetcher"],
+    tests: ["fetcher", "fetcher/npm.slow.test.ts", "builder/build/dependencies.test.ts"].map(
+      (at) => `test/service/${at}`,
+    ),
+    score: 85,
+  },
   { name: "config", sources: ["infra/config"], tests: ["test/infra/config"], score: 85 },
   { name: "apply", sources: ["infra/apply"], tests: ["test/infra/apply"], score: 85 },
   { name: "edge", sources: ["infra/edge"], tests: ["test/infra/edge"], score: 85 },
@@ -73,13 +80,15 @@ export const areas: readonly Area[] = [
 
 /**
  * Run only in a bundle or under the engine. by-hand.ts has mutants of the first three, and none of declare.ts, which
- * test/infra/stack.test.ts evaluates without an engine and test/engine runs with one.
+ * test/infra/stack.test.ts evaluates without an engine and test/engine runs with one, nor of the last two.
  */
 export const notMutated = [
   "service/receiver/main.ts",
   "service/builder/main.ts",
   "infra/edge/zone/lock.ts",
   "infra/host/declare.ts",
+  "service/fetcher/main.ts",
+  "service/reporter/main.ts",
 ];
 
 /** The area of a file of TypeScript, undefined where none mutates it. */
