@@ -72,6 +72,12 @@ export const areas: readonly Area[] = [
     score: 85,
   },
   { name: "config", sources: ["infra/config"], tests: ["test/infra/config"], score: 85 },
+  {
+    name: "tools",
+    sources: ["infra/config/tools.ts", "infra/cli/stack/repository"],
+    tests: ["tools", "repository"].map((name) => `test/infra/cli/stack/${name}.test.ts`),
+    score: 85,
+  },
   { name: "apply", sources: ["infra/apply"], tests: ["test/infra/apply"], score: 85 },
   { name: "edge", sources: ["infra/edge"], tests: ["test/infra/edge"], score: 85 },
   ...hostLayers,

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import {
   allHostnames,
   isReported,
+  mailOf,
   namesOf,
   reportPorts,
   servedSites,
@@ -38,7 +39,9 @@ test("previews are a site more, which has nothing that is of visitors, writers o
   const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
   const of = { content: "/srv/c", writers: "w", schedule: "daily", purge: true, folders: { a: "/srv/a" } };
   const notify = [{ name: "team", url: "https://x.example.org/", format: "ntfy" as const, published: false }];
-  const [first, second] = sitesOf({ hooks: [{ ...site, site: { ...site.site!, ...of, notify, previews } }] });
+  const hooks = [{ ...site, site: { ...site.site!, ...of, notify, previews } }];
+  const [first, second] = sitesOf({ hooks });
+  expect(servedSites({ hooks }).map(({ isPreview }) => isPreview)).toEqual([false, true]);
   expect([first!.name, first!.previews, first!.site.content]).toEqual(["site", undefined, "/srv/c"]);
   const { content: _, writers: __, schedule: ___, previews: ____, ...own } = first!.site;
   expect(second).toEqual({
@@ -71,7 +74,7 @@ test("each hook has a URL on each host that is not absent", () => {
 });
 
 const notifying = (...urls: string[]) => ({
-  notify: urls.map((url) => ({ name: "team", url, format: "standard", published: false })),
+  notify: urls.map((url) => ({ name: "team", url, format: "standard" as const, published: false })),
 });
 const own = (name: string): Hook => ({ ...example.hooks[1]!, name, sources: [name] });
 
@@ -106,6 +109,12 @@ test("a set's port is one of 400 that its name determines, whichever sets are be
   expect(new Set(many)).toEqual(new Set(Array.from({ length: 400 }, (_, i) => 9470 + i)));
   // With one hash, the later name in the alphabet takes the next port, and the last port is followed by the first.
   expect(ports(["h39", "h1010"])).toEqual([9470, 9869]);
+});
+
+test("mail goes to the addresses of recipients by mail alone", () => {
+  const mail = { name: "mail", url: "mailto:a@example.org,b@example.org", format: "email" as const, published: false };
+  const { notify } = notifying("https://example.net/hook");
+  expect(mailOf({ site: { ...site.site!, notify: [...notify, mail] } })).toEqual(["a@example.org", "b@example.org"]);
 });
 
 test.each<[where: string, ports: number[], hook: Partial<Hook>, site?: object]>([

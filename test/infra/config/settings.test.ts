@@ -241,11 +241,14 @@ test.each<[key: string, other: string, Changes]>([
   ["hooks[1].site.content", "hooks[0].site.webRoot", ofTwo({ content: "/var/www/site/docs" })],
   ["hooks[1].site.content", "inside webRoot", ofTwo({ content: "/var/www/docs" })],
   ["hooks[1].site.folders.a", "hooks[0].site.webRoot", ofTwo({ folders: { a: "/var/www/site/a" } })],
-  [
+  ...(["amd64", "arm64"] as const).map((architecture): [string, string, Changes] => [
     "hooks[1].site.tools.sass",
     "in hooks[0].site, with other digests",
-    ofTwo({ tools: { sass: { ...release("1.2.3"), amd64: "c".repeat(64) } } }, { tools: { sass: release("1.2.3") } }),
-  ],
+    ofTwo(
+      { tools: { sass: { ...release("1.2.3"), [architecture]: "c".repeat(64) } } },
+      { tools: { sass: release("1.2.3") } },
+    ),
+  ]),
   ["hooks[1].site.writers", "a group of your own", ofTwo({ writers: "pushgate-nginx" })],
   ["secrets.site.previous", "current", { "secrets.site.previous": secrets.site.current }],
   ["secrets.site.notify.team", "current", { ...ofTwo({}), "secrets.site.current": notifyKey }],
@@ -253,6 +256,11 @@ test.each<[key: string, other: string, Changes]>([
   const faults = faultsOf(changes);
   expect(faults).toEqual([expect.stringContaining(other)]);
   expect(faults[0]!.startsWith(`${key} `)).toBe(true);
+});
+
+test("two sites may have two releases of one program", () => {
+  const other = { ...release("1.2.4"), amd64: "c".repeat(64) };
+  expect(faultsOf(ofTwo({ tools: { sass: other } }, { tools: { sass: release("1.2.3") } }))).toEqual([]);
 });
 
 /** Of a repository elsewhere, the kind that fits; undefined where the one that is written does. */

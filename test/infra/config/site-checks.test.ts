@@ -195,6 +195,9 @@ test("host keys must be of the repository's host and port, and a fault shows how
   at(port, [line("git.example.net")], scan);
   at(port, [line("[git.example.net]:2222")]);
   at("ssh://git@Git.example.net/a/b.git", [line("x.example.net,GIT.example.net")]);
+  // Of another git host than the one that is named, the one fault is enough.
+  const gitlab = { "hooks[0].repository": "git@gitlab.com:a/b.git", "hooks[0].site.knownHosts": [] };
+  expectFaults({ ...overSsh, ...gitlab }, "hooks[0].repository");
 });
 
 describe("reports", () => {
