@@ -36,6 +36,7 @@ describe("the settings of a webhook:", () => {
   test.each<[GitHostName, string, change: object, settings: object]>([
     ["github", "no content type", { config: { url } }, { "content type": "form" }],
     ["github", "events that are no list", { events: "push" }, { events: "" }],
+    ["github", "two events, and off", { active: false, events: ["push", "b"] }, { active: "off", events: "b, push" }],
     ["gitlab", "another branch", { push_events_branch_filter: "dev" }, { branches: "dev" }],
     [
       ...(["gitlab", "events that it names"] as const),
@@ -44,7 +45,7 @@ describe("the settings of a webhook:", () => {
     ],
     ["gitlab", "no push", { push_events: false }, { events: "" }],
     ["gitlab", "a secret token", {}, { "secret token": "set", "signing token": "none" }],
-    ["gitea", "a branch that ends like all", { branch_filter: "*dev" }, { branches: "*dev" }],
+    ["gitea", "a filter that begins and ends like all", { branch_filter: "*dev*" }, { branches: "*dev*" }],
     ["gitea", "no branch filter", { branch_filter: "" }, { branches: "all" }],
   ])("%s with %s", (name, _, change, settings) => {
     expect(settingsOf(name, change)).toMatchObject(settings);
@@ -78,17 +79,30 @@ describe("what is sent", () => {
     expect(body).toMatchObject({ url, ...branches, enable_ssl_verification: true });
   });
 
-  test("to GitHub names the version of its API, and GitLab's status for a test that was rejected is known", () => {
-    expect(apis.github!.authorization("t")).toHaveProperty("x-github-api-version", "2022-11-28");
+  test.each<[GitHostName, fields: object]>([
+    ["github", { name: "web", config: { insecure_ssl: "0" } }],
+    ["bitbucket", { description: "pushgate" }],
+    ["bitbucket-data-center", { name: "pushgate" }],
+  ])("to %s for a new webhook has %o", (name, fields) => {
+    expect(requestsOf(name).create({ url, secret: plain }).body).toMatchObject(fields);
+  });
+
+  test("to GitHub names its API's type and version, and GitLab's status for a test that was rejected is known", () => {
+    const ofApi = { accept: "application/vnd.github+json", "x-github-api-version": "2022-11-28" };
+    expect(apis.github!.authorization("t")).toMatchObject(ofApi);
     expect(apiOf("gitlab").ping!.rejected).toEqual([422]);
   });
 
-  test("and every page, permission and missing part that a person reads has words", () => {
+  test("and every page and permission that a person reads has words, and each part that an API lacks a sentence", () => {
     for (const name of withApi) {
       const { webhooks, status = webhooks } = apis[name]!;
-      const { tokenPage, permission, lacks } = webhooks;
-      for (const text of [tokenPage, permission, ...lacks, status.tokenPage, status.permission])
+      const { tokenPage, permission, lacks, ping: tests, deliveries } = webhooks;
+      for (const text of [tokenPage, permission, status.tokenPage, status.permission])
         expect(text, name).toMatch(/\w+:? \w+/);
+      // GitLab's sentence has the command that stores a secret token.
+      const has = { tests, "delivery history": deliveries, "--path pushgate": !name.startsWith("gitlab") };
+      const found = lacks.flatMap((text) => text.match(/tests|delivery history|--path pushgate/g) ?? text);
+      expect(found, name).toEqual(Object.entries(has).flatMap(([part, its]) => (its ? [] : part)));
     }
   });
 
@@ -115,14 +129,16 @@ test.each([
   expect(nextLink({ status: 200, headers: { link }, body: [] })).toBe(page);
 });
 
-test("Bitbucket Data Center has a following page where the body names its number", () => {
-  const body = { isLastPage: false, nextPageStart: null };
-  expect(apiOf("bitbucket-data-center").next!({ status: 200, headers: {}, body }, url)).toBeUndefined();
+test("Bitbucket Data Center has no following page where the body names no number or is the last", () => {
+  const next = (body: object) => apiOf("bitbucket-data-center").next!({ status: 200, headers: {}, body }, url);
+  expect(next({ isLastPage: false, nextPageStart: null })).toBeUndefined();
+  expect(next({ isLastPage: true, nextPageStart: 100 })).toBeUndefined();
 });
 
 // webhooks.test.ts has entries as pushgate's deliveries leave them.
 describe("an entry of the delivery history", () => {
-  test("of GitHub may be a ping, and have no status", () => {
+  test("of GitHub is read with GET, may be a ping, and may have no status", () => {
+    expect(requestsOf("github").delivery("7", "1").method).toBe("GET");
     const record = { id: 1, guid: "g", delivered_at: "2026-11-23T12:00:00Z", status_code: null, event: "ping" };
     const asRead = { id: "1", delivery: "g", kind: "ping", isPing: true, time: record.delivered_at, status: 0 };
     expect(apiOf("github").deliveries!.read(record)).toEqual(asRead);
