@@ -104,6 +104,11 @@ const registry = (usual: string, description: string) => {
   return v.optional(checked(isRegistry, form, description), usual);
 };
 
+const registries = object({
+  go: registry("https://proxy.golang.org", "Proxy of Hugo modules."),
+  npm: registry("https://registry.npmjs.org", "Registry of npm, for what a lock file has from that address."),
+});
+
 const isMirror = (url: string): boolean => /^[^?&=%]*$/.test(url) && isNotifyUrl(url);
 
 /** Without user and password, as rendered files are public, and without an address, which no certificate names. */
@@ -197,16 +202,7 @@ export const site = object({
       "Folder from which hosts download the archives of `tools`, by their names, instead of each project's page.",
     ),
   ),
-  registries: v.optional(
-    described(
-      object({
-        go: registry("https://proxy.golang.org", "Proxy of Hugo modules."),
-        npm: registry("https://registry.npmjs.org", "Registry of npm, for what a lock file has from that address."),
-      }),
-      "Where hosts fetch what a site's `go.mod` or `package-lock.json` names, each archive with its digest.",
-    ),
-    {},
-  ),
+  registries: v.optional(described(registries, "Where hosts fetch what `go.mod` and `package-lock.json` name."), {}),
   schedule: v.exactOptional(
     text(
       // Nothing that a unit file or a shell reads as its own, and no crontab line. Each host's systemd reads the rest.

@@ -15,7 +15,7 @@ import { type ProgramHashes, programsOf } from "../programs/programs.ts";
 import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { toolIds } from "../tools/tools.ts";
-import { fetcherFiles, nodeOf } from "./fetcher.ts";
+import { fetcherService, nodeOf } from "./fetcher.ts";
 import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
@@ -143,7 +143,7 @@ function filesOf(hook: SiteHook, host: Pick<Host, "name">, zoneId: string): Host
     ...kit.instanceFile(units.scheduleTimer(name), schedule === undefined ? [] : ["[Timer]", `OnCalendar=${schedule}`]),
     ...(isReported(hook) ? reporterFiles(hook, host, zoneId) : []),
     ...generatorFiles(hook),
-    ...fetcherFiles(hook, settingsPath(name), leastMemoryMiB),
+    fetcherService(hook, settingsPath(name), memoryMiB),
   ];
 }
 

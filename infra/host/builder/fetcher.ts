@@ -1,37 +1,26 @@
 /**
  * The fetcher's unit, which brings what a build needs beside its repository. It sees the few files that name it, no clone and
- * no credential, and reaches registries by the builder's relay alone. A connection to its socket starts it, as the
- * generator's.
+ * no credential, and reaches registries by the builder's relay alone.
  */
 import type { HostFile } from "../../apply/layer.ts";
 import type { SiteHook } from "../../config/derived.ts";
 import { bounds, ownRoot, sandbox, unitFile } from "../kit.ts";
-import { builderUser, fetcherUser, paths, runFolders, units } from "../paths.ts";
-import { toolFolder, toolsOf } from "../tools/tools.ts";
+import { fetcherUser, paths, runFolders, units } from "../paths.ts";
+import { toolsOf } from "../tools/tools.ts";
 
 /** The folder of the release of Node whose npm installs packages. */
-export function nodeOf({ site }: Pick<SiteHook, "site">): string | undefined {
-  const node = site.npm ? toolsOf({ site }).find(({ tool }) => tool === "node") : undefined;
-  return node && toolFolder(node.id);
-}
+export const nodeOf = ({ site }: Pick<SiteHook, "site">): string | undefined =>
+  site.npm ? toolsOf(site).find(({ tool }) => tool === "node")?.folder : undefined;
 
-export function fetcherFiles(hook: SiteHook, settings: string, leastMemoryMiB: number): HostFile[] {
-  const { name, site } = hook;
-  const node = nodeOf(hook);
-  const { fetcher: socket, fetcherRoot, result } = runFolders(name);
-  const common = { hook: name, target: units.site(name) };
-  const user = builderUser(name);
+export function fetcherService({ name, site }: SiteHook, settings: string, memoryMiB: number): HostFile {
+  const node = nodeOf({ site });
+  const { fetcherRoot, result } = runFolders(name);
   const values = {
-    ...common,
-    ...{ program: paths.fetcher, settings, user: fetcherUser(name), relay: paths.relay },
-    ...{ root: ownRoot(fetcherRoot), work: `${paths.sites}/${name}/work`, result },
+    ...{ hook: name, target: units.site(name), program: paths.fetcher, settings, user: fetcherUser(name) },
+    ...{ root: ownRoot(fetcherRoot), work: `${paths.sites}/${name}/work`, relay: paths.relay, result },
     node: node === undefined ? "" : `BindReadOnlyPaths=${node}`,
-    bounds: bounds(site.limits, Math.max(site.limits.memoryMiB, leastMemoryMiB)),
+    bounds: bounds(site.limits, memoryMiB),
     sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
   };
-  const from = ["pushgate-generator.socket", "pushgate-fetcher@.service"] as const;
-  return [
-    unitFile(import.meta.url, units.fetcherSocket(name), { ...common, user, socket, unit: "fetcher" }, from[0]),
-    unitFile(import.meta.url, units.fetcher(name), values, from[1]),
-  ];
+  return unitFile(import.meta.url, units.fetcher(name), values, "pushgate-fetcher@.service");
 }

@@ -3,6 +3,7 @@
  * output; how a build ended is in a file that root writes (decision 020). Its root is an empty folder: a generator may
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
+import { posix } from "node:path";
 import { beginOfBuild, statsName } from "../../../service/builder/build/content.ts";
 import { kinds } from "../../../service/builder/build/dependencies.ts";
 import { mountsName, pagesName } from "../../../service/builder/places.ts";
@@ -10,12 +11,10 @@ import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
 import { bounds, instanceFile, ownRoot, sandbox, unitFile, unitWord, type Values } from "../kit.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../paths.ts";
-import { toolFolder, toolsOf } from "../tools/tools.ts";
+import { toolsOf } from "../tools/tools.ts";
 import * as generator from "./hugo.ts";
 
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
-
-const sourceOf = (folder?: string): string => (folder === undefined ? inside.source : `${inside.source}/${folder}`);
 
 /** Starts the generator if it has the content folder that root found; content.sh has the reason. */
 export const contentProgram = `${paths.lib}/generator-content` as const;
@@ -61,7 +60,7 @@ function linesOfContent({ name, site, previews }: SiteHook) {
   };
 }
 
-/** The generator's units, and those with which the builder ends it. */
+/** The generator's units, the fetcher's socket, and the units with which the builder ends both. */
 export function generatorFiles(hook: SiteHook): HostFile[] {
   const { name, site } = hook;
   const own = runFolders(name);
@@ -76,6 +75,7 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
   return [
     ...instanceFile(units.content(name), site.content === undefined ? [] : ["[Service]", `ExecStart=${find}`]),
     unit(units.generatorSocket(name), { ...socket, unit: "generator" }, "pushgate-generator.socket"),
+    unit(units.fetcherSocket(name), { ...socket, socket: own.fetcher, unit: "fetcher" }, "pushgate-generator.socket"),
     generatorService(hook),
     unit(units.stopSocket(name), socket, "pushgate-stop.socket"),
     unit(units.stop(name), stop, "pushgate-stop@.service"),
@@ -88,12 +88,12 @@ function generatorService(hook: SiteHook): HostFile {
   const { generatorRoot, result } = runFolders(name);
   // Beside the distribution.
   const more = [
-    ...toolsOf(hook).map(({ id }) => toolFolder(id)),
+    ...toolsOf(site).map(({ folder }) => folder),
     ...(site.content === undefined ? [] : [contentProgram]),
     ...(generator.runsPrograms(hook) ? ["-/etc/alternatives", "-/usr/local/bin", "-/usr/local/lib/node_modules"] : []),
     ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
   ];
-  const [source, work] = [sourceOf(folder), `${paths.sites}/${name}/work`];
+  const [source, work] = [posix.join(inside.source, folder ?? ""), `${paths.sites}/${name}/work`];
   // Of what was fetched, into the source: the builder makes the mount points.
   // Each path in quotes of its own: systemd finds no colon between quotes.
   const mounts = Object.entries(kinds).map(

@@ -1,20 +1,15 @@
 /** What Hugo is to the host: its package or release, its command lines, the variables that outrank a site's configuration. Pure. */
 import { dirname } from "node:path";
 import type { SiteHook } from "../../config/derived.ts";
-import { programOf, toolsOf } from "../tools/tools.ts";
+import { toolsOf } from "../tools/tools.ts";
 
 type Site = Pick<SiteHook, "site">;
 type Hugo = SiteHook["site"]["hugo"];
 /** `content`: outside the repository. */
 type Folders = Readonly<Record<"destination" | "cache", string>> & { readonly content?: string | undefined };
 
-/**
- * In the site's folder. `--noChmod`, `--noTimes`: the destination is another account's folder, whose times Hugo may not
- * set, and it fails where it may not.
- */
-export const buildArguments = (flags: readonly string[] = []): string[] => [
-  ...["--minify", "--noChmod", "--noTimes", ...flags],
-];
+/** `--noChmod`, `--noTimes`: Hugo may set neither in the destination, another account's folder, and would fail. */
+export const buildArguments = (flags: readonly string[] = []) => ["--minify", "--noChmod", "--noTimes", ...flags];
 
 /** Prints what the site in the working folder mounts; and its pages, as CSV. */
 export const look = { folders: "config mounts", pages: "list all" } as const;
@@ -48,8 +43,8 @@ type Chosen = Pick<SiteHook["site"], "tools"> &
  */
 export function environment({ content, destination, cache }: Folders, site: Chosen) {
   const { baseUrl, environment = "production", variables, exec, http } = site.hugo;
-  const tools = toolsOf({ site });
-  const sass = programOf({ site }, "sass") === undefined ? [] : ["^(dart-)?sass(-embedded)?$"];
+  const tools = toolsOf(site);
+  const sass = site.tools.sass === undefined ? [] : ["^(dart-)?sass(-embedded)?$"];
   return {
     ...variables,
     ...(baseUrl !== undefined && { HUGO_BASEURL: baseUrl }),
@@ -69,8 +64,9 @@ export function environment({ content, destination, cache }: Folders, site: Chos
   };
 }
 
-export const program = (hook: Site): string => programOf(hook, "hugo") ?? "/usr/bin/hugo";
-export const packages = (hook: Site): string[] => (programOf(hook, "hugo") === undefined ? ["hugo"] : []);
+export const program = ({ site }: Site): string =>
+  toolsOf(site).find(({ tool }) => tool === "hugo")?.program ?? "/usr/bin/hugo";
+export const packages = ({ site }: Site): string[] => (site.tools.hugo === undefined ? ["hugo"] : []);
 
 export const readsWeb = ({ site }: Site): boolean => site.hugo.http.length > 0;
 export const runsPrograms = ({ site }: Site): boolean => site.hugo.exec.length > 0;

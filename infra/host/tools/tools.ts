@@ -2,20 +2,18 @@
 import type { HostReport } from "../../apply/report.ts";
 import { call } from "../../apply/shell.ts";
 import { type SiteHook, sitesOf } from "../../config/derived.ts";
-import type { Settings } from "../../config/settings.ts";
-import { type Architecture, archiveUrl, releasesOf, type ToolName, tools } from "../../config/tools.ts";
+import type { Settings, Site } from "../../config/settings.ts";
+import { type Architecture, archiveUrl, releasesOf, tools } from "../../config/tools.ts";
 import { layerOf } from "../kit.ts";
 import { paths } from "../paths.ts";
 
-type Named = { readonly site: Pick<SiteHook["site"], "tools"> };
-
 export const toolFolder = (id: string) => `${paths.tools}/${id}` as const;
 
-export const toolsOf = ({ site }: Named) =>
-  releasesOf(site).map(({ tool, id }) => ({ tool, id, program: `${toolFolder(id)}/${tools[tool].program}` }));
-
-export const programOf = (hook: Named, name: ToolName): string | undefined =>
-  toolsOf(hook).find(({ tool }) => tool === name)?.program;
+export const toolsOf = (site: Pick<Site, "tools">) =>
+  releasesOf(site).map(({ tool, id }) => {
+    const folder = toolFolder(id);
+    return { tool, folder, program: `${folder}/${tools[tool].program}` };
+  });
 
 /** Each release once, of the first site that names it. */
 const allOf = (sites: readonly SiteHook[]) => {

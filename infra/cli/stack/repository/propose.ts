@@ -84,11 +84,7 @@ function leastOf({ files, at, config }: Site, themes: Themes): (readonly [from: 
     const file = parsed("theme.toml", theme.texts.get(`${inside}theme.toml`));
     return [textOf(file.min_version), inConfig(configOf(theme, inside))].map((least) => [path, least] as const);
   });
-  const all = [
-    ["Hugo's configuration", inConfig(config)] as const,
-    ...named,
-    [layout ?? "", layout && "0.146.0"] as const,
-  ];
+  const all = [["Hugo's configuration", inConfig(config)], ...named, [layout ?? "", layout && "0.146.0"]] as const;
   const found = all.flatMap(([from, least]) => (exact(least) ? [[from, exact(least)!] as const] : []));
   return found.sort(([, a], [, b]) => Number(isOlder(a, b)) - Number(isOlder(b, a)));
 }
@@ -127,7 +123,8 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
   const naming = isConfigured ? "Hugo's configuration" : layoutWith(/node_modules|js\.Build/);
   const isNeeded = packs || tools.length > 0 || (all.length > 0 && naming !== undefined);
   const isLocked = isNeeded && texts.has(`${at}package-lock.json`);
-  const foreign = all.filter(([, from]) => /^(git|file:(\.\.|\/)|link:|https?:|[\w-]+\/)/.test(textOf(from)));
+  const isForeign = (from: unknown) => /^(git|file:(\.\.|\/)|link:|https?:|[\w-]+\/)/.test(textOf(from));
+  const foreign = all.flatMap(([name, from]) => (isNeeded && isForeign(from) ? [name] : []));
   const why = `${at}package.json has ${tools.length > 0 ? quoted(tools) : `packages for ${packs ? "Hugo modules" : naming}`}`;
   const ofNode = node ? `${node.from} has ${node.version}` : "npm is a part of it";
   // ">=18" names no line, and npm of a line before 16 cannot read the lock files of today.
@@ -136,9 +133,7 @@ function packages({ files: { texts }, at, recipes, config }: Site): Finding[] {
     (sass ?? layout) !== undefined && set("tools.sass", exact(sass?.version) ?? {}, `${sass?.from ?? layout} uses it`),
     isLocked && set("tools.node", rest ? line + rest : { line }, ofNode),
     isLocked && set("npm", true, `${why}, and package-lock.json`),
-    isNeeded &&
-      foreign.length > 0 &&
-      `site.npm rejects what is from no registry: ${quoted(foreign.map(([name]) => name))}`,
+    foreign.length > 0 && `site.npm rejects what is from no registry: ${quoted(foreign)}`,
     isNeeded &&
       !isLocked &&
       `${why}, but no lock file. If Hugo runs them: ${packs ? "hugo mod npm pack && " : ""}npm install --package-lock-only, and commit ${packs ? "packages/hugoautogen and package-lock.json" : "it"}`,
@@ -185,10 +180,7 @@ function build({ at, recipes, config }: Site, hostname: string | undefined): Fin
     [option?.(...names) ?? variables[variable]].find((value) => value !== undefined && !value.includes("$"));
   const isAllowed = (flag: string) => (flags as readonly string[]).includes(flag);
   const others = options.filter((flag) => !isAllowed(flag) && !known.test(flag));
-  const ran = [
-    ...before.filter((step) => programs.test(step)),
-    ...after.filter((step) => /^python|pagefind/.test(step)),
-  ];
+  const ran = [...before.filter((one) => programs.test(one)), ...after.filter((one) => /^python|pagefind/.test(one))];
   const [url, own] = [given("HUGO_BASEURL", "-b", "--baseURL"), textOf(below(config, "baseURL"))];
   const [, host = url ?? own] = /^(?:https?:)?\/\/([^/:]+)/.exec(url ?? own) ?? [];
   const ours = hostname === undefined ? url : host === hostname || host === "/" ? own : `https://${hostname}/`;
@@ -202,10 +194,9 @@ function build({ at, recipes, config }: Site, hostname: string | undefined): Fin
     ([name, value = "$"]) => ofHugo.test(name) && !ownVariables.test(name) && !value.includes("$"),
   );
   const has = `${from} has it`;
+  const other = hostname ? `the site has ${(url ?? own) || "none"}` : has;
   return some(
-    ours !== undefined &&
-      ours !== own &&
-      set("hugo.baseUrl", ours, hostname ? `the site has ${(url ?? own) || "none"}` : has),
+    ours !== undefined && ours !== own && set("hugo.baseUrl", ours, other),
     environment !== "production" && set("hugo.environment", environment, has),
     ...[...new Set(options)].filter(isAllowed).map((flag) => set("hugo.arguments", flag, has)),
     ...kept.map(([name, value]) => set(`hugo.variables.${name}`, value!, has)),

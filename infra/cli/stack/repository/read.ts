@@ -52,17 +52,13 @@ export async function readFiles(address: string, commit: string): Promise<Files>
     const listed = String(await git(["ls-tree", "-r", "-z", "FETCH_HEAD"])).matchAll(/(\d+) \w+ (\w+)\t([^\0]*)\0/g);
     const tree = [...listed].map(([, mode, id = "", path = ""]) => ({ path, id, isLink: mode === "160000" }));
     // git would fetch one that the server's filter left out. Without a filter larger ones are here, too.
-    const here = String(await git(["cat-file", "--batch-check", "--batch-all-objects"])).matchAll(
-      /^(\w+) blob (\d+)$/gm,
-    );
-    const small = new Set([...here].flatMap(([, id, bytes]) => (Number(bytes) <= mostBytes ? [id] : [])));
-    const ids = new Set(tree.flatMap(({ path, id }) => (isRead.test(path) && small.has(id) ? [id] : [])));
+    const here = String(await git(["cat-file", "--batch-check", "--batch-all-objects"]));
+    const sizes = new Map([...here.matchAll(/^(\w+) blob (\d+)$/gm)].map(([, id, bytes]) => [id, Number(bytes)]));
+    const ids = new Set(tree.flatMap(({ path, id }) => (isRead.test(path) && sizes.get(id)! <= mostBytes ? [id] : [])));
     const texts = blobs(await git(["cat-file", "--batch"], [...ids].map((id) => `${id}\n`).join("")));
-    const [links, files] = [true, false].map((kind) => tree.filter(({ isLink }) => isLink === kind));
-    return {
-      texts: new Map(files!.map(({ path, id }) => [path, texts.get(id) ?? ""])),
-      links: new Map(links!.map(({ path, id }) => [path, id])),
-    };
+    const files = tree.flatMap(({ path, id, isLink }) => (isLink ? [] : [[path, texts.get(id) ?? ""] as const]));
+    const links = tree.flatMap(({ path, id, isLink }) => (isLink ? [[path, id] as const] : []));
+    return { texts: new Map(files), links: new Map(links) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

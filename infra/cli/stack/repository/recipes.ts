@@ -1,16 +1,12 @@
 /** What a repository's files say of how its site is built elsewhere: at Netlify, in a workflow, by a version manager. Pure. */
 import { parse as parseToml } from "smol-toml";
 import { parse as parseYaml } from "yaml";
+import { tried } from "../../../../service/tried.ts";
 import { targetsOf } from "./makefile.ts";
 import type { Files } from "./read.ts";
 
 /** `values`: each text of the file by its key. `steps`: its commands one by one, with what package.json and Makefile run for them. */
-export type Recipe = {
-  readonly from: string;
-  readonly values: readonly (readonly [key: string, text: string])[];
-  readonly variables: Readonly<Record<string, string>>;
-  readonly steps: readonly string[];
-};
+export type Recipe = ReturnType<typeof recipe>;
 
 type Tree = Readonly<Record<string, unknown>>;
 const isTree = (value: unknown): value is Tree => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -18,13 +14,11 @@ const isTree = (value: unknown): value is Tree => typeof value === "object" && v
 /** The value below these keys, in any case, as Hugo reads them. */
 export const below = (tree: unknown, ...keys: readonly string[]): unknown =>
   keys.reduce((node, key) => {
-    const named = isTree(node) ? Object.entries(node) : [];
+    const named = Object.entries(treeOf(node));
     return named.find(([name]) => name.toLowerCase() === key.toLowerCase())?.[1];
   }, tree);
-export const treeBelow = (tree: unknown, ...keys: readonly string[]): Tree => {
-  const found = below(tree, ...keys);
-  return isTree(found) ? found : {};
-};
+const treeOf = (value: unknown): Tree => (isTree(value) ? value : {});
+const treeBelow = (tree: unknown, ...keys: readonly string[]): Tree => treeOf(below(tree, ...keys));
 
 /** Of several files, as Hugo reads them: keys in any case, and what two have below one key is of both. */
 export function merged(trees: readonly Tree[]): Tree {
@@ -38,13 +32,8 @@ export function merged(trees: readonly Tree[]): Tree {
 
 /** An empty tree for a text that is none of its format. */
 export function parsed(path: string, text = ""): Tree {
-  try {
-    const read = (): unknown => parseYaml(text.replace(/^[ \t]*\/\/.*$/gm, ""), { logLevel: "silent" });
-    const tree = path.endsWith(".toml") ? parseToml(text) : read();
-    return isTree(tree) ? tree : {};
-  } catch {
-    return {};
-  }
+  const ofYaml = (): unknown => parseYaml(text.replace(/^[ \t]*\/\/.*$/gm, ""), { logLevel: "silent" });
+  return treeOf(tried(() => (path.endsWith(".toml") ? parseToml(text) : ofYaml())));
 }
 
 const workflow =
@@ -86,37 +75,33 @@ export const packagesOf = (manifest: Tree): Tree =>
   Object.assign({}, ...["peerDependencies", "devDependencies", "dependencies"].map((key) => treeBelow(manifest, key)));
 
 /** A variable may be written as `{ key, value }`, or have its value below it. */
-function valuesOf(node: unknown, key = ""): Recipe["values"] {
+function valuesOf(node: unknown, key = ""): (readonly [key: string, text: string])[] {
   if (Array.isArray(node)) return node.flatMap((one) => valuesOf(one, key));
   if (!isTree(node)) return node === undefined || node === null ? [] : [[key, String(node)]];
   if (!isTree(node.value) && node.value !== undefined) return valuesOf(node.value, String(node.key ?? key));
   return Object.entries(node).flatMap(([name, value]) => valuesOf(value, name));
 }
 
+const isVariable = /^(HUGO\w*|[A-Z][A-Z\d_]+)$/;
 const isCommand = /^(run|(before_)?script|(pre|post)?(build)?_?commands?)$/i;
+const running = /(?<![\w.-])(?:make(?: [\w.-]+)?|(?:npm|pnpm|yarn)(?: run)? ([\w:.-]+)(?: --(?= |$))?)/g;
+const assignment = /\b(HUGO\w+|(?:DART_)?SASS_VERSION)=["']?([^\s"';&|]+)/g;
 
-function recipe(from: string, tree: Tree, scripts: Tree): Recipe {
+function recipe(from: string, tree: Tree, scripts: Tree) {
   let room = 1 << 20; // characters, as a script may run itself
   const run = (text: string): string =>
-    text.replace(
-      /(?<![\w.-])(?:make(?: [\w.-]+)?|(?:npm|pnpm|yarn)(?: run)? ([\w:.-]+)(?: --(?= |$))?)/g,
-      (as, name) => {
-        const script = scripts[name ?? as];
-        if (typeof script !== "string" || script.length > room) return as;
-        room -= script.length + 1_000;
-        return run(script);
-      },
-    );
+    text.replace(running, (as, name) => {
+      const script = scripts[name ?? as];
+      if (typeof script !== "string" || script.length > room) return as;
+      room -= script.length + 1_000;
+      return run(script);
+    });
   const written = valuesOf(tree).map(
     ([key, text]) => [key, isCommand.test(key) ? run(text.replace(/(^|\s)#.*/gm, "")) : text] as const,
   );
-  const assigned = written.flatMap(([, text]) => [
-    ...text.matchAll(/\b(HUGO\w+|(?:DART_)?SASS_VERSION)=["']?([^\s"';&|]+)/g),
-  ]);
+  const assigned = written.flatMap(([, text]) => [...text.matchAll(assignment)]);
   const all = [...written, ...assigned.map(([, name = "", value = ""]) => [name, value] as const)];
-  const variables = Object.fromEntries(
-    all.filter(([key, text]) => /^(HUGO\w*|[A-Z][A-Z\d_]+)$/.test(key) && text.length < 1_000),
-  );
+  const variables = Object.fromEntries(all.filter(([key, text]) => isVariable.test(key) && text.length < 1_000));
   const resolved = (text: string): string =>
     text.replace(/\$\{\{ *env\.(\w+) *\}\}|\$\{?(\w+)\}?/g, (as, a?: string, b?: string) => variables[a ?? b!] ?? as);
   const values = all.map(([key, text]) => [key, resolved(text)] as const);

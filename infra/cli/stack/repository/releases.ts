@@ -1,6 +1,6 @@
 /** What the pages of programs say: digests of a release's archives, and which release is the newest. */
-import { createHash } from "node:crypto";
-import { text } from "node:stream/consumers";
+import { hash } from "node:crypto";
+import { buffer, text } from "node:stream/consumers";
 import { type Architecture, archiveUrl, isOlder, type Release, type ToolName, tools } from "../../../config/tools.ts";
 import { UserError } from "../../../user-error.ts";
 import type { Wanted } from "./propose.ts";
@@ -34,12 +34,6 @@ export async function* download(url: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-async function sha256(url: string): Promise<string> {
-  const hash = createHash("sha256");
-  for await (const part of download(url)) hash.update(part);
-  return hash.digest("hex");
-}
-
 /** Hugo's and Sass's pages redirect to it. Node's lists all, the newest first; lines of even numbers are supported for long. */
 async function chosen(tool: ToolName, { line = "\\d*[02468]", least = "0", isLeast }: Wanted): Promise<string> {
   if (isLeast) return least;
@@ -58,7 +52,7 @@ export async function releaseOf(tool: ToolName, named: string | true | Wanted): 
   const list = listed && (await text(download(listed)));
   const of = async (architecture: Architecture): Promise<string> => {
     // Without a list, the archives of this moment are those that every host will have.
-    if (list === undefined) return sha256(archiveUrl(tool, version, architecture));
+    if (list === undefined) return hash("sha256", await buffer(download(archiveUrl(tool, version, architecture))));
     const name = archive(version, architecture);
     const line = list.split("\n").find((line) => line.endsWith(` ${name}`));
     const [digest] = /^[0-9a-f]{64}(?= )/.exec(line ?? "") ?? [];
