@@ -56,7 +56,7 @@ const camel = (key: string): string => key.replace(/_([a-z])/g, (_, letter: stri
 
 /** In the provider's spelling, and without what is not set: null, an empty list, or an object of nothing else. */
 function asInput(value: unknown): unknown {
-  if (value === null || value === undefined) return undefined;
+  if (value === null) return undefined;
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(asInput);
   if (typeof value !== "object") return value;
   const set = Object.entries(value)

@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process";
 import { createHash, createPrivateKey, X509Certificate } from "node:crypto";
 import * as pulumi from "@pulumi/pulumi";
 import { expect, test, vi } from "vitest";
+import { driftIn } from "../../../infra/contract.ts";
 import { cloudflareApi } from "../../../infra/edge/api.ts";
 import {
   type ClientCertificate,
@@ -64,24 +65,38 @@ test("no error quotes what openssl printed, because it holds a private key", asy
   expect(await read("-----BEGIN PRIVATE KEY-----")).toEqual({ ca: "", certificate: "", key: "" });
 });
 
-test("the private key is secret before the provider marks it, no hostname uploads no certificate, and one that expires is a warning", async () => {
+test("the private key is secret before the provider marks it, no hostname uploads no certificate, and a preview warns of one that expires or is not presented", async () => {
+  const debug = vi.spyOn(pulumi.log, "debug").mockResolvedValue(undefined);
   const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue(undefined);
   const expiresOn = new Date(Date.now() + 10.5 * 86_400_000).toISOString();
   const declared: { type: string; inputs: Record<string, unknown> }[] = [];
-  await setMocks({
-    newResource: ({ type, name, inputs }) => {
-      declared.push({ type, inputs });
-      return { id: `${name}-id`, state: { expiresOn, ...inputs } };
-    },
-  });
+  const newResource = ({ type, name, inputs }: pulumi.runtime.MockResourceArgs) => {
+    declared.push({ type, inputs });
+    return { id: `${name}-id`, state: { expiresOn, ...inputs } };
+  };
+  await setMocks({ newResource }, "pushgate", "prod", true);
   const made = { certificate: "leaf", key: "key" };
   const zone = { id: "zone", api: cloudflareApi({ baseUrl: "", token: "" }) };
   expect(presentClientCertificate(zone, new Map(), [], made)).toEqual([]);
-  expect(presentClientCertificate(zone, new Map(), ["a.example.org"], made)).toHaveLength(1);
+  const [a, b, certId] = ["a.example.org", "b.example.org", "client certificate-id"] as const;
+  const before = { cert_id: "former", enabled: true, status: "active", cert_status: "active" };
+  const presented = presentClientCertificate(zone, new Map([[b, before]]), [a, b], made);
+  expect(presented).toMatchObject([{ hostname: a }, { hostname: b }]);
   await pulumi.runtime.disconnect();
-  expect(declared).toHaveLength(2);
+  expect(declared).toHaveLength(3);
+  // Only an unknown value shows an update.
+  const configs = [
+    { hostname: a, certId, enabled: true },
+    { hostname: b, certId: pulumi.unknown, enabled: true },
+  ];
+  expect(declared.flatMap(({ inputs }) => inputs.configs ?? [])).toEqual(configs);
+  const item = { item: "configs", kind: "property", before, after: { cert_id: certId, enabled: true } };
+  const drifts = debug.mock.calls.flatMap(([text]) => driftIn(text) ?? []);
+  expect(drifts).toEqual([{ host: null, layer: `${b} client certificate`, ...item }]);
   const uploaded = declared.find(({ type }) => type.endsWith(":AuthenticatedOriginPullsHostnameCertificate"));
   expect(uploaded?.inputs.privateKey).toMatchObject({ value: "key" });
   const says = /^the client certificate that Cloudflare presents expires in 10 days, .*edge\.generation by one/;
-  expect(warn.mock.calls).toEqual([[expect.stringMatching(says), expect.anything()]]);
+  expect(warn).toHaveBeenCalledTimes(2);
+  expect(warn).toHaveBeenCalledWith(expect.stringMatching(says), expect.anything());
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining(`${b} at Cloudflare is former, on; declared is ${certId}`));
 });

@@ -1,4 +1,4 @@
-/** Which client certificate Cloudflare presents: what counts as drift. test/engine/edge-drift.test.ts has what is written. */
+/** Which client certificate Cloudflare presents: what counts as drift, and what `up` then writes and waits for. */
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ApiError, type CloudflareApi } from "../../../infra/edge/api.ts";
@@ -81,6 +81,17 @@ test.each<[status: number, code: number | undefined, says: string]>([
 test("nothing is read again or written if there was no drift when the run began", async () => {
   for (const before of [undefined, live()]) await restorePresented(zone, hostname, before, "declared");
   expect([get.mock.calls, put.mock.calls]).toEqual([[], []]);
+});
+
+test("up writes a certificate that the provider left as it was, and names the remedy if Cloudflare rejects that", async () => {
+  answers(off, off);
+  put.mockResolvedValueOnce({}).mockRejectedValueOnce(new ApiError(400, "400 not found"));
+  await restorePresented(zone, hostname, off, "declared");
+  const config = [{ hostname, cert_id: "declared", enabled: true }];
+  expect(put.mock.calls).toEqual([["zones/z/origin_tls_client_auth/hostnames", { config }]]);
+  expect(pulumi.log.info).toHaveBeenCalledWith(`Cloudflare presents client certificate declared for ${hostname} again`);
+  const says = /^the client .* cannot be restored: 400 not found\. If declared .*edge\.generation/;
+  await expect(restorePresented(zone, hostname, off, "declared")).rejects.toThrow(says);
 });
 
 const until = () => untilPresented(zone, hostname, "new");

@@ -2,6 +2,7 @@
 import * as pulumi from "@pulumi/pulumi";
 import { afterEach, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
+import { driftIn } from "../../../../infra/contract.ts";
 import { phaseDrift, reportDrift } from "../../../../infra/edge/zone/drift.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import type { LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
@@ -74,11 +75,20 @@ test("a run prints nothing for a zone that is as declared, or has no rule of pus
   expect(lines(free, declared)).toEqual([]);
   expect(lines(free, { custom: merged("custom", [], [own]) }, true)).toEqual([]);
 });
-test("a run prints a line for each phase, also for one whose only rule is gone, and for Bot Fight Mode", () => {
-  expect(lines(free, { custom: [{ ...declared.custom[0]!, enabled: false }, declared.custom[1]!] }, true)).toEqual([
+test("a run prints a line for each difference, also of a phase whose only rule is gone and of Bot Fight Mode, and hands those of rules to an audit", () => {
+  const debug = vi.spyOn(pulumi.log, "debug").mockResolvedValue(undefined);
+  const custom = [{ ...declared.custom[0]!, enabled: false }, declared.custom[1]!, a];
+  expect(lines(free, { custom, origin: [...declared.origin, own] }, true)).toEqual([
     "custom rules: pushgate_delivery: enabled is false, declared true",
-    "origin rules: pushgate_origin_8443: is missing",
+    "custom rules: pushgate_a: is not declared any more",
+    "origin rules: the order is pushgate_origin_8443, own, declared own, pushgate_origin_8443",
     "configuration rules: pushgate_strict_tls: is missing",
     "Bot Fight Mode: is on, declared off",
+  ]);
+  expect(debug.mock.calls.map(([text]) => driftIn(text))).toMatchObject([
+    { layer: "custom rules", item: "pushgate_delivery: enabled", kind: "property", before: false, after: true },
+    { layer: "custom rules", item: "pushgate_a", kind: "undeclared", before: a, after: null },
+    { layer: "origin rules", item: "order", kind: "order", after: ["own", "pushgate_origin_8443"] },
+    { layer: "configuration rules", item: "pushgate_strict_tls", kind: "missing", before: null },
   ]);
 });

@@ -163,7 +163,9 @@ const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue();
 test.each([
   ["up fails with all faults", false, 6],
   ["a preview fails with what it cannot read, and warns of what `up` could not write", true, 3],
-])("%s", async (_, isPreviewed, faults) => {
+  ["a preview fails with a write that Cloudflare rejects for another reason than a permission", true, 4, 1],
+])("%s", async (_, isPreviewed, faults, times = 0) => {
+  api.faults.push({ path: /rulesets$/, times, status: 401 });
   isPreview.mockReturnValue(isPreviewed);
   warn.mockClear();
   tokens[apiToken] = [];

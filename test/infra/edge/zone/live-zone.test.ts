@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vi
 import type { Plan, Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi, zoneNamed } from "../../../../infra/edge/api.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
-import { records } from "../../../../infra/edge/dns.ts";
+import { dns } from "../../../../infra/edge/dns.ts";
 import { originCertificate } from "../../../../infra/edge/origin-certificate.ts";
 import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
@@ -35,7 +35,7 @@ let declared: Seen[];
 const live = (ref: string, description = "") => ({
   ...{ id: "id", version: "7", last_updated: "2026-01-01T00:00:00Z", categories: ["waf"], ratelimit: null },
   ...{ ref, action: "block", expression: "ssl", enabled: true, description },
-  action_parameters: { origin: {}, products: [] },
+  action_parameters: { host_header: "a.example.org", origin: {}, products: [] },
 });
 const ownRules: Rule[] = [live("id1", "office"), live("blocks"), live("id3", "all")];
 const formerRule = live("pushgate_rest");
@@ -77,10 +77,13 @@ afterEach(() => vi.restoreAllMocks());
 const free: Settings = { ...example, edge: { ...example.edge, plan: "free", botFightMode: "off" } };
 const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent" }] };
 
-test("no site leads to a lost host, which keeps its own records", () => {
+test("no site leads to a lost host, which keeps its own records, and no record leads to an absent host", async () => {
   const lost = { ...exampleHost, name: "web2", hostname: "web2.example.org", state: "lost" as const };
-  const names = records({ ...served, hosts: [exampleHost, lost] }).map(({ name }) => name);
-  expect(names).toEqual([exampleHost, lost, { hostname: siteHostname }].flatMap((one) => Array(2).fill(one.hostname)));
+  dns({ ...served, hosts: [exampleHost, lost, { ...lost, hostname: "web3.example.org", state: "absent" }] }, "z");
+  await pulumi.runtime.disconnect();
+  const own = [exampleHost, lost].flatMap(({ hostname }) => [`${hostname} A`, `${hostname} AAAA`]);
+  const ofSite = [`${siteHostname} A ${exampleHost.address}`, `${siteHostname} AAAA ${exampleHost.address6}`];
+  expect(declared.map(({ name }) => name)).toEqual([...own, ...ofSite]);
 });
 
 test("an origin certificate names its hostnames in order, ignores its validity, and warns before it expires", async () => {
@@ -98,11 +101,17 @@ test("an origin certificate names its hostnames in order, ignores its validity, 
   expect(warn.mock.calls).toEqual([[expect.stringMatching(says), expect.anything()]]);
 });
 
-test("no rules are in a ruleset that is returned without rules or description", async () => {
+test("no rules are in a ruleset that is returned without rules or description, or that the zone lacks", async () => {
   zone("pro", [{ ...entry, rules: undefined, description: undefined }]);
-  expect((await inspect(client(), "example.org")).phases.custom).toEqual({
-    ...{ id: "rs1", name: "the operator's name", description: "", rules: [] },
-  });
+  const { custom, origin } = (await inspect(client(), "example.org")).phases;
+  expect(custom).toEqual({ id: "rs1", name: "the operator's name", description: "", rules: [] });
+  expect(origin).toEqual({ name: "default", description: "", rules: [] });
+});
+test("rules are read in the provider's spelling, without what is not set", async () => {
+  zone("pro", [{ ...entry, rules: [live("own")] }]);
+  const set = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
+  const rules = [{ ...set, actionParameters: { hostHeader: "a.example.org" } }];
+  expect((await inspect(client(), "example.org")).phases.custom.rules).toStrictEqual(rules);
 });
 test("rules are the zone's own without a ref, too, and have their descriptions or refs in messages", async () => {
   const { ref: _, ...nameless } = ownRules[2]!;
