@@ -5,32 +5,43 @@ export type ToolName = keyof Site["tools"];
 export type Release = NonNullable<Site["tools"][ToolName]>;
 export type Architecture = Exclude<keyof Release, "version">;
 
+type Tool = {
+  readonly page: (version: string) => string; // the folder of the release's files
+  readonly archive: (version: string, architecture: Architecture) => string;
+  readonly newest: string; // names the newest release
+  readonly digests?: (version: string) => string; // the release's own list, where it has one
+  readonly program: string; // its path below `top` folders of the archive
+  readonly top: 0 | 1;
+};
+
 /** As in the names of archives of Dart Sass and Node. */
 const short = { amd64: "x64", arm64: "arm64" } as const;
 
-export const tools = {
+export const tools: Readonly<Record<ToolName, Tool>> = {
   hugo: {
-    page: (version: string) => `https://github.com/gohugoio/hugo/releases/download/v${version}`, // its files' folder
-    archive: (version: string, architecture: Architecture) => `hugo_extended_${version}_linux-${architecture}.tar.gz`,
-    newest: "https://github.com/gohugoio/hugo/releases/latest", // names the newest release
-    digests: (version: string) => `hugo_${version}_checksums.txt`, // the release's own list
-    ...{ program: "hugo", top: 0 }, // the program's path below so many folders of the archive
+    page: (version) => `https://github.com/gohugoio/hugo/releases/download/v${version}`,
+    archive: (version, architecture) => `hugo_extended_${version}_linux-${architecture}.tar.gz`,
+    newest: "https://github.com/gohugoio/hugo/releases/latest",
+    digests: (version) => `hugo_${version}_checksums.txt`,
+    program: "hugo",
+    top: 0,
   },
   sass: {
-    page: (version: string) => `https://github.com/sass/dart-sass/releases/download/${version}`,
-    archive: (version: string, architecture: Architecture) =>
-      `dart-sass-${version}-linux-${short[architecture]}.tar.gz`,
+    page: (version) => `https://github.com/sass/dart-sass/releases/download/${version}`,
     newest: "https://github.com/sass/dart-sass/releases/latest",
-    ...{ digests: undefined, program: "sass", top: 1 },
+    archive: (version, architecture) => `dart-sass-${version}-linux-${short[architecture]}.tar.gz`,
+    program: "sass",
+    top: 1,
   },
   node: {
-    page: (version: string) => `https://nodejs.org/dist/v${version}`,
-    archive: (version: string, architecture: Architecture) => `node-v${version}-linux-${short[architecture]}.tar.gz`,
+    page: (version) => `https://nodejs.org/dist/v${version}`,
+    archive: (version, architecture) => `node-v${version}-linux-${short[architecture]}.tar.gz`,
     newest: "https://nodejs.org/dist/index.json",
-    digests: (_version: string) => "SHASUMS256.txt",
-    ...{ program: "bin/node", top: 1 },
+    digests: () => "SHASUMS256.txt",
+    program: "bin/node",
+    top: 1,
   },
-} satisfies Record<ToolName, object>;
+};
 
 export const isOlder = (a: string, b: string): boolean => a.localeCompare(b, "en", { numeric: true }) < 0;
 
