@@ -89,11 +89,15 @@ test("the receiver charges a sender's faults to its hook, and neither unknown pa
   expect(await status(delivery({ event: "ping" }))).toBe(200);
   expect(await status()).toBe(503);
   entered = () => "no place";
+  const began = performance.now();
   // After 2 s without a place.
   expect(await counting.send(delivery())).toMatchObject({
     ...{ status: 429, headers: { "retry-after": "1" }, body: '{"status":"Too Many Requests"}\n' },
   });
+  const took = performance.now() - began + 0.1; // the journal rounds to 0.1 ms
   expect(counting.journal.at(-1)).toMatchObject({ status: 429, reason: "no place" });
+  expect(counting.journal.at(-1)!.ms).toBeGreaterThanOrEqual(2_000);
+  expect(counting.journal.at(-1)!.ms).toBeLessThanOrEqual(took);
   expect(charged).toEqual([]);
   expect(await status(delivery({ signature: null }))).toBe(401);
   expect(await status(delivery({ method: "GET", hook: "docs" }))).toBe(405);

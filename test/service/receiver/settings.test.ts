@@ -16,7 +16,9 @@ beforeEach(() => {
 });
 
 const listen = { host: "127.0.0.1", port: 0 };
-const good = { spool: "/var/spool/pushgate", hooks, limits, listen };
+const previews = { hook: "site-previews", branches: ["next"] };
+const withPreviews = hooks.map((hook) => (hook.name === "site" ? { ...hook, previews } : hook));
+const good = { spool: "/var/spool/pushgate", hooks: withPreviews, limits, listen };
 const secret = (hook: string, text: string) => writeFileSync(join(place, "credentials", hook), text);
 
 function read(settings: unknown = good, change: Record<string, string | undefined> = {}, pid = 7) {
@@ -63,7 +65,9 @@ describe("sockets", () => {
     ["that are no number", { LISTEN_PID: "7", LISTEN_FDS: "x" }],
   ])("%s are none for deliveries: the receiver uses `listen`, or does not start", (_, env) => {
     expect(read(good, env).sockets).toEqual([]);
-    expect(faults(without, env)).toEqual([expect.stringMatching(/^no socket was handed over /)]);
+    expect(faults(without, env)).toEqual([
+      expect.stringMatching(/^no socket was handed over .*: start the .socket unit, or write `listen: /),
+    ]);
   });
 });
 

@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS_CODES } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { endGently } from "../../../service/receiver/body.ts";
+import { endGently, readBody } from "../../../service/receiver/body.ts";
 import { bounds, drain, listen } from "../../../service/receiver/server.ts";
 import type { Receiver as Started } from "../../../service/receiver/settings.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
@@ -90,6 +90,14 @@ test("a sender that leaves while its push is stored is one journal line with 499
   expect((await slow.send(delivery({ event: "ping" }))).status).toBe(200);
 });
 
+test("readBody holds a body of a declared length in one buffer of that length", async () => {
+  const req = Object.assign(new EventEmitter(), { headers: { "content-length": "50000" } });
+  const read = readBody(req as unknown as IncomingMessage, 1 << 20);
+  for (let i = 0; i < 5; i++) req.emit("data", Buffer.alloc(10_000));
+  req.emit("end");
+  expect((await read)!.buffer.byteLength).toBe(50_000);
+});
+
 test.each([
   ["at once after more bytes than it discards", 11, 0],
   // nginx may still be writing the body.
@@ -99,7 +107,8 @@ test.each([
   onTestFinished(() => void vi.useRealTimers());
   const [req, end] = [Object.assign(new EventEmitter(), { headers: {} }), vi.fn()];
   void endGently(req as unknown as IncomingMessage, { end } as unknown as ServerResponse, 10);
-  req.emit("data", Buffer.alloc(bytes));
+  // Chunks that have only a length: it keeps nothing of what it discards.
+  for (const length of [1, bytes - 1]) req.emit("data", { length });
   if (after > 0) await vi.advanceTimersByTimeAsync(after - 1);
   expect(end).not.toHaveBeenCalled();
   await vi.advanceTimersByTimeAsync(after > 0 ? 1 : 0);
@@ -212,6 +221,9 @@ test("the servers' end waits for the open request's answer, and not for a client
   const [server] = await listen({ sockets: [], settings } as unknown as Started, answerLate, () => {});
   const { address, port } = server!.address() as AddressInfo;
   expect(address).toBe("127.0.0.1");
+  // Where systemd passed a descriptor, `listen` has no effect. This one is of no socket.
+  const passed = listen({ sockets: [9_999], settings } as unknown as Started, answerLate, () => {});
+  await expect(passed).rejects.toThrow("listen EINVAL");
   const socket = await dial(port);
   const answered = answer(socket);
   socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
