@@ -112,7 +112,7 @@ type Failed = {
 function faultOf(host: Target, { code, stdout = "", stderr = "" }: Failed, effect?: string): UserError {
   if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER")
     return new UserError(`${host.name}: its answer is longer than ${longest >> 20} MiB. Read it on the host.`);
-  const own = /^pushgate: (.*)$/m.exec(stderr)?.[1];
+  const own = /^pushgate: (.*)/m.exec(stderr)?.[1];
   if (own !== undefined) return new UserError(`${host.name}: ${own}`);
   // What a login that runs no command prints, such as nologin's.
   const printed = stdout.includes(mark) ? stderr : `${stdout}\n${stderr}`;

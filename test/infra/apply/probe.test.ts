@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { HostFact } from "../../../infra/apply/layer.ts";
-import { probeScript, sha256 } from "../../../infra/apply/manifest.ts";
+import { factLine, probeScript, sha256 } from "../../../infra/apply/manifest.ts";
 import { parseProbe } from "../../../infra/apply/report.ts";
 import { quote } from "../../../infra/apply/shell.ts";
 import { applyScript, daemonLayer, me, probed, ShellHost } from "./shell-host.ts";
@@ -54,6 +54,7 @@ test("the probe reports the first line of a stamp file as the stamp, and the res
   expect(seen.stamp).toBe("0.1.0-0123456789ab");
   expect(seen.applied).toHaveLength(2);
   expect(seen.applied[0]).toBe(`file ${sha256("x")} 644 ${me} ${host.etc}/pg-one`);
+  expect(seen.applied[1]).toBe(factLine(undefined, layer.facts[0]!));
 });
 
 // Text that apply.sh never writes, and what is no file.
@@ -179,8 +180,8 @@ describe("facts", () => {
   test.each(["dash", "bash"])("%s reads the facts of several layers at once into rows of their own", (shell) => {
     const of = (name: string, index: number) => `${name}${index}\n\n${"0".repeat(1_500)}`;
     const layers = ["a", "b", "c", "d"].map((name) => ({
-      ...{ ...probed(host, []), name, script: "echo noise" },
-      facts: Array.from({ length: 100 }, (_, index) => ({ name: "f", read: `printf %s ${quote(of(name, index))}` })),
+      ...{ ...probed(host, []), name, script: 'echo noise; before_facts() { echo noise; show="printf %s"; }' },
+      facts: Array.from({ length: 100 }, (_, index) => ({ name: "f", read: `$show ${quote(of(name, index))}` })),
     }));
     const report = host.report(layers, shell);
     for (const { name, facts } of layers)

@@ -8,7 +8,7 @@ import { sealed, version, versionsOf } from "../../../infra/apply/version.ts";
 import { seenAsDeclared } from "./shell-host.ts";
 
 const file = { path: "/etc/pushgate/a", text: "one\ntwo\n", mode: "0644", owner: "root:root" } as const;
-const fact = { name: "unit x", read: "systemctl is-active x", want: "active" };
+const fact = { name: "unit x", read: "systemctl is-active x", want: "active", about: "x.service" };
 const layer: HostLayer = {
   ...{ name: "x", files: [file], owns: ["/etc/pushgate/*"], facts: [fact] },
   ...{ activate: ":", retire: ":", present: true, timeout: 60 },
@@ -77,10 +77,11 @@ describe("a manual change", () => {
     // No answer to the one fact is among the drifts, too.
     expect(new Set(given).size).toBe(changes.length - 1);
     const strays = ["/etc/pushgate/b", "/etc/pushgate/c"];
-    const [one, other] = [strays, strays.toReversed()].map((owned) =>
+    const [one, other, fewer] = [strays, strays.toReversed(), strays.slice(1)].map((owned) =>
       reconcile(layer, { ...asDeclared, owned }, never),
     );
     expect(one).toMatchObject({ inSync: false, stamp: other?.stamp });
+    expect(fewer?.stamp).not.toBe(one?.stamp);
   });
 
   test("reconcile removes terminal controls from a file's text and name", () => {
@@ -175,12 +176,13 @@ test("of stamps each version comes once, the earliest first, by its numbers", ()
   expect(versionsOf([...stamps, undefined, "none"])).toEqual(["0.9.0", "0.9.1", "0.10.0"]);
 });
 
-test("a fact's text says what was found, with its exit status where that is not 0", () => {
+test("a fact's difference has what it is about, and its text what was found, with its exit status where that is not 0", () => {
   const of = (output: string, want = "active") => {
     const applied = [fileLine(file), factLine(undefined, { ...fact, want })];
     const seen = { ...asDeclared, applied, facts: [{ output, status: 0 }] };
     return texts(reconcile({ ...layer, facts: [{ ...fact, want }] }, seen, never));
   };
+  expect(differences(layer, { ...asDeclared, facts: [] })).toMatchObject([{ about: "x.service" }]);
   expect(of("failed")).toEqual(['unit x: declared is "active", the host reports "failed"']);
   expect(of("one\ntwo")).toEqual(["unit x: differs (- on the host, + declared):\n- one\n- two\n+ active"]);
   expect(of("one", "one\ntwo")).toEqual(["unit x: differs (- on the host, + declared):\n  one\n+ two"]);

@@ -59,6 +59,7 @@ describe("an answer that is not whole is rejected, and quoted in part", () => {
     ["another version", JSON.stringify({ pushgate: 2, rows: [["end"]] })],
     ["a key more", JSON.stringify({ pushgate: 1, more: 1, rows: [["end"]] })],
     ["an unknown row", answer(["elsewhere", "x"])],
+    ["an unknown encoding", answer(["owned64x", "x", ""])],
     ["a row with a cell more", answer(["ssh", "22", "x"])],
     ["a port as text", answer(["listens", "443", "nginx", "nginx.service"])],
     ["half a status", answer(["fact", "x", 0, 0.5, ""])],
@@ -70,6 +71,13 @@ describe("an answer that is not whole is rejected, and quoted in part", () => {
     ["50,001 rows", answer(...Array.from({ length: 50_000 }, () => ["ssh", "22"]))],
   ])("with %s", (_, stdout) => {
     expect(rejected(stdout)).toThrow("the probe's answer has an unknown shape");
+  });
+
+  test("at its first unknown row, so that a host cannot keep the run busy", () => {
+    const stdout = answer(...Array.from({ length: 49_999 }, () => ["x"]));
+    const started = process.cpuUsage();
+    expect(rejected(stdout)).toThrow("unknown shape");
+    expect(process.cpuUsage(started).user).toBeLessThan(500_000);
   });
 });
 

@@ -46,7 +46,7 @@ const inSync = seenAsDeclared(layer);
 const until = (name: string): Promise<Made> =>
   vi.waitFor(() => made.find((one) => one.name === name) ?? expect.fail(`${name} is not declared`), 30_000);
 
-test("a probe is one call over SSH, with the probe's text, and through sudo where the login is not root", async () => {
+test("a probe is one call over SSH, with the probe's text, through sudo where the login is not root, and throws why it failed", async () => {
   const root = new Root();
   onTestFinished(() => {
     vi.unstubAllEnvs();
@@ -64,7 +64,9 @@ test("a probe is one call over SSH, with the probe's text, and through sudo wher
   await ship.probe(sudo, [layer]);
   const words = 'env LC_ALL=C sudo -n env SSH_CONNECTION="$SSH_CONNECTION" timeout 60 sh -s';
   expect(received("argv")).toContain(` exec ${words}\n`);
-  expect(ship.applyCommand(sudo, 90)).toMatch(/^exec env LC_ALL=C sudo -n sh -c '/);
+  expect(ship.applyCommand(sudo, 90)).toMatch(/^exec env LC_ALL=C sudo -n sh -c '[\s\S]*' sh web1 90$/);
+  root.write("ssh", "#!/bin/sh\necho pushgate: no state >&2; exit 1\n", 0o755);
+  await expect(ship.probe(host, [layer])).rejects.toThrow(/^web1: no state$/);
 });
 
 const inInfra = (file: string) => fileURLToPath(new URL(`../../../infra/${file}`, import.meta.url));
@@ -77,7 +79,7 @@ const bundle = bundleOf("../dist/receiver-abc.cjs", text);
 const another = bundleOf("../dist/other.cjs", "another");
 
 test.each([
-  ["", []],
+  ["", undefined],
   ["../dist/receiver-abc.cjs ../dist/other.cjs ", [bundle, another]],
 ])("a host in sync gets %sa script with its own stamp, and no warning", async (files, bundles) => {
   // Its text may be known only later.
@@ -177,7 +179,7 @@ test("run-in-unit.sh waits 5 s for another apply to end, and names the host", ()
   expect(run("active")).toEqual({ status: 75, stdout: "sleep 1\n".repeat(5), stderr, files: [] });
 });
 
-test("the script of the secrets layer and its output are secret, and no output is streamed", async () => {
+test("the script of the secrets layer and its output are secret, no output is streamed, and a kept one stays as it is", async () => {
   // The mocks do not show a resource's options.
   const given: pulumi.CustomResourceOptions[] = [];
   const note: pulumi.ResourceTransformation = ({ opts }) => void given.push(opts);
@@ -192,9 +194,13 @@ test("the script of the secrets layer and its output are secret, and no output i
   const stdin = { "4dabf18193072939515e22adb298388d": expect.any(String) };
   expect(inputs).toMatchObject({ stdin, logging: "none", addPreviousOutputInEnv: false });
   expect(JSON.stringify([inputs.create, inputs.interpreter])).not.toContain("hidden");
+  expect(inputs.interpreter).toContainEqual(expect.stringMatching(/^cat -- \.\.\/dist\/secrets-\w+\.sh - /));
   expect(warned).toEqual(["web1: secrets: differs: site"]);
   expect(debugged.flatMap((text) => driftIn(text) ?? [])).toEqual([{ host: "web1", layer: "secrets", ...change }]);
   expect(debugged.join("")).not.toContain("<{%reset");
+  ship.kept("kept", { parent }, true);
+  await until("kept");
+  expect(given.at(-1)).toMatchObject({ additionalSecretOutputs: ["stdout", "stderr"], ignoreChanges: ["*"] });
 });
 
 test("the output of openssl on the operator's computer is secret", async () => {
