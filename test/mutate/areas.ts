@@ -66,9 +66,7 @@ export const areas: readonly Area[] = [
   {
     name: "fetcher",
     sources: ["service/fetcher"],
-    tests: ["fetcher", "fetcher/npm.slow.test.ts", "builder/build/dependencies.test.ts"].map(
-      (at) => `test/service/${at}`,
-    ),
+    tests: ["fetcher", "fetcher/npm.slow.test.ts"].map((at) => `test/service/${at}`),
     score: 85,
   },
   { name: "config", sources: ["infra/config"], tests: ["test/infra/config"], score: 85 },
