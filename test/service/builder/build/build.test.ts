@@ -10,7 +10,7 @@ import type { Run } from "../../../../service/builder/run/status.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { runWithout } from "../harness.ts";
-import { pixel, says, writePage } from "../hugo-site.ts";
+import { pixel, pointer, says, writePage } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
 
 describe("the real Hugo", () => {
@@ -23,7 +23,7 @@ describe("the real Hugo", () => {
   test("the gate rejects a build without layouts, and would publish an empty site without it", async () => {
     // For these Hugo exits 0 and writes nothing.
     const layouts = ["index", "_default/single", "_default/list"].map((name) => [`layouts/${name}.html`, null]);
-    const reason = expect.stringMatching(/^Hugo wrote no index\.html\. /);
+    const reason = expect.stringMatching(/^Hugo wrote no index\.html\. .* to the repository\.$/);
     expect(await pushed(Object.fromEntries(layouts))).toMatchObject({ result: "rejected", reason });
     expect(site.page()).toContain(says(1));
     site.deliver();
@@ -126,7 +126,9 @@ describe("the generator's socket", () => {
       return first;
     });
     const warnings: string[] = [];
-    expect((await built({}, ["docs/hugo.toml"], warnings)).mounts).toBe("of this build");
+    // As long as .gitattributes does not name Git LFS, its pointer is a text.
+    writeFileSync(join(places.clone, "a.md"), pointer);
+    expect((await built({}, ["docs/hugo.toml", "a.md"], warnings)).mounts).toBe("of this build");
     expect(former).toEqual([]);
     expect(warnings).toEqual([expect.stringMatching(/^Hugo's configuration is in docs, not in the top folder\. /)]);
     expect([connections, readdirSync(places.out)]).toEqual([1, ["index.html"]]);

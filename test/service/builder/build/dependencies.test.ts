@@ -20,7 +20,7 @@ let said: string;
 let end: string;
 const site = {
   "hugo.toml": '[[module.imports]]\npath = "example.org/theme"\n',
-  "go.mod": "module site\n\nrequire example.org/theme v1.0.0\n",
+  "go.mod": "module site\n\nrequire example.org/plain v1.0.0\n\nrequire (\n\texample.org/theme v1.0.0\n)\n",
   "go.sum": "example.org/theme v1.0.0 h1:1=\n",
 };
 beforeEach(async () => {
@@ -129,7 +129,7 @@ test.each<[what: string, files: object, reason: string]>([
 });
 
 test.each([
-  ["a theme that is a module", 'theme = "example.org/theme"\n', 1],
+  ["a theme that go.mod requires in a line of its own", 'theme = "example.org/plain"\n', 1],
   ["a module that a folder replaces", '[module]\nreplacements = "example.org/theme -> ../.."\n', 0],
   ["a go.mod of another program", "", 0],
 ])("of %s, %j, is fetched: %i", async (_, toml, fetched) => {
@@ -160,12 +160,12 @@ test("packages are fetched for another lock file or release of Node alone, and l
   expect(fetches).toHaveLength(5);
   await provided(packages);
   expect(existsSync(tools())).toBe(false);
+  [end, said] = ["exit-code exited 65", "a@9 is missing.\n"];
+  await expect(provided(packages, "/node-1")).rejects.toThrow(/^a@9 is missing\.$/);
 });
 
 test.each([
-  ...["../../a/b/tool", "../a", "../../x/../b", "/etc/passwd", "../.."].map(
-    (to) => ["a/x", to, to === "../a"] as const,
-  ),
+  ...["../../a/b/tool", "../a", "../x/../b", "/etc/passwd", "../.."].map((to) => ["a/x", to, to === "../a"] as const),
   ["a/b/x", "../../a", true],
   ["a/b/x", "../..", false],
   ["x", "../a", false],
@@ -180,7 +180,7 @@ test.each([
 test("npm has the package.json of each folder that the lock file links, and a link to no other leads out", async () => {
   const linked = {
     ...packages,
-    "package-lock.json": '{"resolved": "packages/a", "link": true}',
+    "package-lock.json": '{"resolved" : "packages/a", "link" : true}',
     "packages/b/package.json": "",
   };
   const wanted: string[] = [];
@@ -199,6 +199,7 @@ test("npm has the package.json of each folder that the lock file links, and a li
 test.each([
   ["package.json", "no package-lock.json beside it. Run npm install"],
   ["yarn.lock", "no package-lock.json beside it, but yarn.lock. Run npm install"],
+  ["bun.lock", "no package-lock.json beside it, but bun.lock. Run npm install"],
 ])("with npm, a site with %s alone is rejected", async (name, reason) => {
   await expect(provided({ [name]: "" }, "/node-1")).rejects.toThrow(reason);
 });

@@ -34,6 +34,7 @@ function fault(former: number | null = null, hint = "", releaseBytes = 5 << 20, 
 test("half of the published pages, which end with .html or .htm, are enough, and a release may be as large as its limit", () => {
   const files = ["index.html", "a.htm", "B.HTML", "style.css", "c.html.bak"];
   for (const file of files) write(file);
+  write("style.css", pointer.padEnd(151)); // too long for a pointer of Git LFS
   const bytes = files.length * onDisk(1);
   expect(fault(6, "", bytes)).toBe("");
   expect(fault(null, "", bytes, 6)).toBe("");

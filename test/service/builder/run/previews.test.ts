@@ -75,6 +75,7 @@ test("a build that fails delays no other branch, is tried again by the timer thr
   expect(await runs(() => site.request("me"))).toEqual(failed);
   branch("bad", { "layouts/index.html": "right" });
   expect(await runs(site.deliver)).toEqual([`published: the branch bad, at ${url}bad/`]);
+  expect(await runs(site.deliver)).toEqual(["nothing: 2 branches are published as they are"]);
 });
 
 test("two that fail are each tried once for a request", async () => {

@@ -45,6 +45,7 @@ test.each([
 ])("git's last line is %s", (_, stderr, line) => expect(lastLine(stderr)).toBe(line));
 
 const host = "git.example.net";
+const lfs = (name: string) => `Error downloading object: ${name}.png (0a1b2c3): Smudge error: why\n`;
 test.each([
   ["spawn git ENOENT", "git is not installed. Run apt-get install git."],
   ["fatal: No space left on device", "the disk is full."],
@@ -75,6 +76,7 @@ test.each([
   ["error: RPC failed; curl 56", `${host} closed the connection`],
   ["fatal: The requested URL returned error: 502", `${host} closed the connection`],
   ["Connection reset by peer", `${host} closed the connection`],
+  [`remote: ${lfs("b")}${lfs("a")}fatal: smudge filter lfs failed`, "Git LFS does not bring a.png: why. Push it"],
   ["fatal: unable to write new index file", "git cannot write its files. Free space, or"],
 ])("the remote %s: %s", (stderr, reason) => {
   const found = remoteFault(ended(stderr), settings)!;

@@ -100,6 +100,8 @@ test("the size of a commit may have as many files as a builder's memory holds, a
   expect(await listed(100_001, "x")).toBe(many);
   expect(await listed(2_048, "x".repeat(4_095))).toBe(many);
   expect(await listed(1, "x", true)).toBe(many);
+  const checkout = checkOut(withCommand(site, "ls-files", { cut: true }), head());
+  expect(await faultOf(checkout)).toMatch(/^the commit \w{12} with its submodules has more than 100,000 files/);
 });
 
 test("the changes between two commits are paths of any characters, in both directions of a move", async () => {

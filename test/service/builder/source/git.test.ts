@@ -15,6 +15,7 @@ import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
 import { discardClone } from "../../../../service/builder/source/repository.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
+import { timers } from "../harness.ts";
 import { attributes } from "../hugo-site.ts";
 import { type Changes, checkedOut, git, gitWith, host, hostile, linesOf, onHostileHost, site } from "./git-scene.ts";
 
@@ -97,12 +98,14 @@ describe("the host's configuration", () => {
   });
 });
 
-test("git gets no variable of the builder's own environment, and would without the line", async () => {
+test("git gets no variable of the builder's own environment, and would without the line; the disk's watch ends with git", async () => {
   const trace = join(site.folder, "own-trace");
   vi.stubEnv("GIT_TRACE", trace);
   onTestFinished(() => void vi.unstubAllEnvs());
+  const before = timers();
   await gitOf(site.builder)(["version"], site.folder);
   expect(existsSync(trace)).toBe(false);
+  expect(timers()).toBeLessThanOrEqual(before);
   await gitWith(site.builder, {}, 5, process.env as Record<string, string>)(["version"], site.folder);
   expect(existsSync(trace)).toBe(true);
 });

@@ -104,6 +104,8 @@ test("a fault that is not the clone's leaves the clone, and git's words are the 
   const { last } = await runOnce(at, take(site.places).markers);
   expect(last).toMatchObject({ result: "failed", reason: "git cannot fetch: fatal: a riddle", warnings: [] });
   expect(existsSync(site.places.clone)).toBe(true);
+  // The next run measures the disk again, where this one makes no room for it.
+  expect(existsSync(site.places.roomFor)).toBe(false);
 });
 
 test("a repository's names that are not UTF-8 stop a build and no later one, and would stop the builder for good", async () => {
