@@ -16,7 +16,9 @@ onFolder();
 
 const node = noArchives === undefined ? join(releaseFolder("node-24.21.0"), "node") : "";
 const archives = new Map<string, Buffer>();
+const requested: string[] = [];
 const registry = await startHttpsServer(async ({ url = "" }, response) => {
+  requested.push(url);
   const archive = archives.get(url);
   response.writeHead(archive ? 200 : 404).end(archive);
 });
@@ -72,6 +74,7 @@ test("a package has its files and the link to its program, none of its scripts r
   const there = [readdirSync(fetched), readdirSync(join(fetched, "node_modules"))];
   expect(there).toEqual([["node_modules"], [".bin", ".package-lock.json", "a"]]);
   expect(readlinkSync(join(fetched, "node_modules/.bin/tool"))).toBe("../a/tool.js");
+  expect(requested).toEqual(["/a/-/a-1.0.0.tgz"]); // and no audit
   const release = join(folder, "node");
   mkdirSync(join(release, "bin"), { recursive: true });
   symlinkSync(join(node, "lib"), join(release, "lib"));
@@ -123,13 +126,21 @@ test("packages whose peers do not agree are installed as the lock file has them"
   expect(readdirSync(join(fetched, "node_modules"))).toEqual(expect.arrayContaining(["a", "b"]));
 });
 
+test("a Node that breaks before npm begins ends the fetch, which is tried again, with its own words", async () => {
+  mkdirSync(join(folder, "bin"));
+  writeFileSync(join(folder, "bin/node"), "#!/bin/sh\necho no library >&2\nexit 1\n", { mode: 0o755 });
+  const message = expect.stringMatching(/^npm ci failed, without a code: no library/);
+  await expect(fetch({}, folder)).rejects.toMatchObject({ result: "failed", message });
+});
+
 const from = (path: string) => ({ resolved: `https://registry.npmjs.org/${path}` });
 const other = "sha512-quJQXlTSUGL2LH9SUXo8VwsY4soanhgo6LNSm84E1LBcE8s3O0wpdiRzyR9z/ZZJMlMWv37qOOb9pdJlMUEKFQ==";
 test.each<[what: string, result: string, said: RegExp, change: object, own?: object]>([
-  ["an archive with another digest", "rejected", /EINTEGRITY.*integrity checksum failed/, { integrity: other }],
-  ["a release that the registry has not", "rejected", /E404.*404 Not Found/, from("a/-/a-2.0.0.tgz")],
+  ["an archive with another digest", "rejected", /EINTEGRITY: sha512-\S+ integrity checksum/, { integrity: other }],
+  ["a release that the registry has not", "rejected", /E404: 404 Not Found.*code-2/, from("code/-/code-2.0.0.tgz")],
   ["a registry that does not answer", "failed", /ECONNREFUSED/, { resolved: "https://127.0.0.1:1/a.tgz" }],
-  ["a package that the lock file lacks", "rejected", /EUSAGE.*in sync.*Missing: b@/, {}, { b: "file:../../a" }],
+  ["a package that the lock file lacks", "rejected", /EUSAGE.*sync.* Missing: b@.*file$/, {}, { b: "file:../../a" }],
+  ["a package without a digest", "rejected", /^package-lock.json has no digest/, { integrity: undefined }],
   ["another platform's package", "rejected", /EBADPLATFORM.*Unsupported platform/, { os: ["aix"] }],
   ["a repository in package.json", "rejected", /ENOENT.*git/, {}, { b: "git+https://git.example.net/b.git" }],
 ])("%s: %s", async (_, result, said, change, own) => {
