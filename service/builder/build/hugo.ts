@@ -3,9 +3,9 @@ import { printable } from "../../printable.ts";
 import { diskFull, listed, rejected } from "../run/setback.ts";
 import type { BuilderSettings, Ended } from "../settings.ts";
 
-/** A lack of processes in the words of Go, of a C library, and of the shells and Node that start a site's tools. */
+/** A lack of processes in the words of Go, and of the shells and Node that start a site's tools. */
 const noMoreProcesses =
-  /pthread_create failed|failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
+  /failed to create new OS thread|fork\/exec \S+: resource temporarily unavailable|: Cannot fork\b|fork: (retry: )?Resource temporarily unavailable|spawn \S+ EAGAIN/;
 
 /** What an error or a warning of Hugo means here. The first that matches counts. */
 const causes: Readonly<Record<string, RegExp>> = {
@@ -105,15 +105,20 @@ export function folderAdvice(files: readonly string[], folder = ""): string {
 export function reasonOf({ result, code, status, output }: Ended, limits: BuilderSettings["limits"], version = "") {
   const of = (limit: number | undefined, unit = "") => (limit === undefined ? "" : ` (${limit}${unit})`);
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
-  if (noMoreProcesses.test(output))
-    return `Hugo reached its limit of processes and threads${of(limits.tasks)}. Raise hooks[].site.limits.tasks.`;
   // Go's own words, where the kernel denied memory instead of killing Hugo (LimitDATA=).
   const memoryDenied = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
+  const ended = memoryDenied ? "oom-kill" : result;
+  const tasks = `processes and threads${of(limits.tasks)}`;
+  if (ended !== "oom-kill" && noMoreProcesses.test(output))
+    return `Hugo reached its limit of ${tasks}. Raise hooks[].site.limits.tasks.`;
+  // A C library has the same word where it finds no memory for a thread's stack.
+  if (ended !== "oom-kill" && output.includes("pthread_create failed"))
+    return `Hugo got no thread, at its limit of memory${of(limits.memoryMiB, " MiB")} or of ${tasks}. Raise hooks[].site.limits.memoryMiB, or tasks.`;
   const said = lastLines(output);
   // Of what Hugo warns of, if its errors do not say.
   const cause = meant((output.match(/^(ERROR|Error:).*/gm) ?? []).join("\n")) ?? meant(output);
   const [, template] = /((?:themes\/[^\s":]+\/)?layouts\/[^\s":]+):\d+/.exec(output) ?? [];
-  switch (memoryDenied ? "oom-kill" : result) {
+  switch (ended) {
     case "oom-kill":
       return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
     case "timeout":

@@ -140,12 +140,13 @@ test("git that would fill the memory is rejected before, ended at the unit's lim
 });
 
 test.each([
-  ["memory", "the build reached its memory limit (256 MiB). Raise hooks[].site.limits.memoryMiB."],
-  ["processes", "Hugo reached its limit of processes and threads (64). Raise hooks[].site.limits.tasks."],
+  // Whether Go first lacks memory for a text or for a thread differs from build to build.
+  ["memory", /memory( limit)? \(256 MiB\).* Raise hooks\[\]\.site\.limits\.memoryMiB/],
+  ["processes", /^Hugo reached its limit of processes and threads \(64\)\. Raise hooks\[\]\.site\.limits\.tasks\.$/],
 ] as const)("the reason names the limit that a build reached: %s", async (what, reason) => {
   const [layout, program] = greedy[what];
   await putProgram(rebuild, program);
-  expect(await failed(layout, "docs")).toBe(reason);
+  expect(await failed(layout, "docs")).toMatch(reason);
 });
 
 // infra/host/hugo.test.ts has the policy of addresses.
