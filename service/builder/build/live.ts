@@ -9,21 +9,23 @@ const every = 250; // milliseconds between two parts
 /** `shows` gets the parts. */
 export function live(shows: (output: string) => void) {
   let [waiting, left] = ["", most];
-  const pass = (end: number): void => {
+  const pass = (isEnd = false): void => {
+    let end = waiting.lastIndexOf("\n") + 1;
+    if (isEnd || waiting.length - end > longest) end = waiting.length;
     for (let at = 0; at < end; at += longest) shows(printableLines(waiting.slice(at, Math.min(at + longest, end))));
     waiting = waiting.slice(end);
   };
-  const timer = setInterval(() => pass(waiting.lastIndexOf("\n") + 1), every);
+  const timer = setInterval(pass, every);
   return {
     add(part: string): void {
       // The unit writes it at once, so that it comes in one part.
-      const more = part.replace(firstLine, "").slice(0, left);
-      waiting += more;
-      left -= more.length;
+      const more = part.replace(firstLine, "");
+      waiting += more.slice(0, left);
+      left -= Math.min(left, more.length);
     },
     end(): void {
       clearInterval(timer);
-      pass(waiting.length);
+      pass(true);
     },
   };
 }

@@ -7,8 +7,10 @@ export function targetsOf(makefile = ""): Readonly<Record<string, string>> {
   let last: string[] = [];
   for (const line of text.replace(/\$[({](\w+)[)}]/g, (as, name) => variables.get(name) ?? as).split("\n")) {
     const [, name, needs = ""] = /^([\w.-]+) *:(?!=)([^#=]*)(?:#|$)/.exec(line) ?? [];
-    if (name === undefined && line.startsWith("\t")) last.push(line.replace(/^\t[@+-]*/, ""));
-    if (name === undefined) continue;
+    if (name === undefined) {
+      if (line.startsWith("\t")) last.push(line.replace(/^\t[@+-]*/, ""));
+      continue;
+    }
     const target = targets.get(name) ?? { needs: [], commands: [] };
     targets.set(name, target);
     target.needs.push(...needs.split(/\s+/));

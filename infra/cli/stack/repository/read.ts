@@ -54,7 +54,8 @@ export async function readFiles(address: string, commit: string): Promise<Files>
     // git would fetch one that the server's filter left out. Without a filter larger ones are here, too.
     const here = String(await git(["cat-file", "--batch-check", "--batch-all-objects"]));
     const sizes = new Map([...here.matchAll(/^(\w+) blob (\d+)$/gm)].map(([, id, bytes]) => [id, Number(bytes)]));
-    const ids = new Set(tree.flatMap(({ path, id }) => (isRead.test(path) && sizes.get(id)! <= mostBytes ? [id] : [])));
+    const isSmall = (id: string) => (sizes.get(id) ?? Number.POSITIVE_INFINITY) <= mostBytes;
+    const ids = new Set(tree.flatMap(({ path, id }) => (isRead.test(path) && isSmall(id) ? [id] : [])));
     const texts = blobs(await git(["cat-file", "--batch"], [...ids].map((id) => `${id}\n`).join("")));
     const files = tree.flatMap(({ path, id, isLink }) => (isLink ? [] : [[path, texts.get(id) ?? ""] as const]));
     const links = tree.flatMap(({ path, id, isLink }) => (isLink ? [[path, id] as const] : []));

@@ -64,11 +64,10 @@ export function recipesOf({ texts }: Files, at = ""): Recipe[] {
     [`${at}package.json`, { ...treeBelow(manifest, "engines"), ...packagesOf(manifest) }],
     ["Dockerfile", { run: texts.get("Dockerfile")?.replace(/^(ENV +\w+) +/gm, "$1=") }],
   ];
-  const scripts: Tree[] = ["", at].flatMap((top) => [
-    treeBelow(read(`${top}package.json`), "scripts"),
-    targetsOf(texts.get(`${top}Makefile`)),
-  ]);
-  return trees.map(([from, tree]) => recipe(from, tree, Object.assign({}, ...scripts)));
+  const topmost = at === "" ? manifest : read("package.json");
+  const makefiles = [...new Set(["", at])].map((top) => targetsOf(texts.get(`${top}Makefile`)));
+  const scripts = Object.assign({}, ...[topmost, manifest].map((one) => treeBelow(one, "scripts")), ...makefiles);
+  return trees.map(([from, tree]) => recipe(from, tree, scripts));
 }
 
 export const packagesOf = (manifest: Tree): Tree =>

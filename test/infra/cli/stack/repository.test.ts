@@ -171,13 +171,13 @@ test("a Makefile's targets run what they need first, and files are no targets", 
   });
 });
 
-const most = (text: string) => text.repeat(99_000 / text.length);
+const repeated = (text: string) => text.repeat(99_000 / text.length);
 test.each<[string, Texts]>([
-  ["a script that grows", { "package.json": `{"scripts":{"a":"${most("hugo")}-npm run a install"}}` }],
-  ["a long target", { Makefile: `a:${most("b")}` }],
-  ["assignments in a row", { Makefile: `A=${"b".repeat(200)}\na:\n\t${most("$(A)")}` }],
-  ["blank lines", { "go.mod": most("\n"), ".gitmodules": most("\n"), "wrangler.json": most("\n") }],
-  ["brackets", { "vercel.json": `{"command":"hugo ${most("${{")}"}` }],
+  ["a script that grows", { "package.json": `{"scripts":{"a":"${repeated("hugo")}-npm run a install"}}` }],
+  ["a long target", { Makefile: `a:${repeated("b")}` }],
+  ["assignments in a row", { Makefile: `A=${"b".repeat(200)}\na:\n\t${repeated("$(A)")}` }],
+  ["blank lines", { "go.mod": repeated("\n"), ".gitmodules": repeated("\n"), "wrangler.json": repeated("\n") }],
+  ["brackets", { "vercel.json": `{"command":"hugo ${repeated("${{")}"}` }],
   ["variables", { "vercel.json": `{"A0":"${"b".repeat(50_000)}","run":"hugo ${"$A0 ".repeat(12_000)}"}` }],
 ])("%s is read in seconds", (_, texts) => {
   const netlify = '[build]\ncommand = "npm run a && make a"';
