@@ -4,9 +4,6 @@ import { join } from "node:path";
 import { readText, remove, syncFolder, writeWhole } from "./files.ts";
 import type { BuilderSettings } from "./settings.ts";
 
-/** In the cache, by the generator's unit: the folders that it mounts; the pages of the content, where this file is not there. */
-export const [mountsName, pagesName] = ["mounts", "pages.csv"] as const;
-
 export type Places = ReturnType<typeof placesOf>;
 
 export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "requests" | "rootRequests">) {
@@ -30,8 +27,9 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     clone: join(work, "clone"),
     out: join(work, "out"),
     cache: join(work, "cache"),
-    mounts: join(work, "cache", mountsName),
-    pages: join(work, "cache", pagesName),
+    /** By the generator's unit: the folders that it mounts; the pages of the content, where this file is not there. */
+    mounts: join(work, "cache", "mounts"),
+    pages: join(work, "cache", "pages.csv"),
     stats: join(work, "stats.json"),
     history: join(work, "history"),
     /** What the fetcher gets, what it brings, and what was brought whole. */

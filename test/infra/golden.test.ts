@@ -24,9 +24,9 @@ describe.for([
   test("modes, owners, facts and globs match layers.json", async () => {
     const listed = layers.map(({ name, files, owns, facts, timeout }) => ({
       name,
-      files: files.map(({ path, mode, owner }) => `${mode} ${owner} ${path}`),
+      files: files.map(({ path, mode, owner, fixed }) => `${mode} ${owner} ${path}${fixed ? ", fixed" : ""}`),
       owns,
-      facts: facts.map((fact) => fact.name),
+      facts: facts.map(({ name, want }) => `${name}: ${want}`),
       timeout,
     }));
     await expect(`${JSON.stringify(listed, null, 2)}\n`).toMatchFileSnapshot(`${golden}/layers.json`);

@@ -16,7 +16,7 @@ import { spoolGroup } from "../receiver/receiver.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { toolIds } from "../tools/tools.ts";
 import { fetcherService, nodeOf } from "./fetcher.ts";
-import { contentProgram, generatorFiles, gitConfiguration } from "./generator.ts";
+import { generatorFiles, gitConfiguration, startProgram } from "./generator.ts";
 import { reporterFiles, reporterTemplates } from "./reporter.ts";
 
 const { spool, requests, rootRequests, reports, sites } = paths;
@@ -197,7 +197,7 @@ export const builderPrograms = ["builder", "fetcher", "reporter"] as const;
 
 export function builderLayer(settings: Settings, host: Pick<Host, "name">, made: ProgramHashes = {}, zoneId = "") {
   const hooks = sitesOf(settings);
-  const contentScript = ["../others.sh", "content.sh"].map((name) => kit.textBeside(import.meta.url, name));
+  const startScript = ["../others.sh", "generator.sh"].map((name) => kit.textBeside(import.meta.url, name));
   const namesOf = (some: readonly { readonly name: string }[]) => some.map(({ name }) => name);
   const { values, facts, shared } = programsOf(builderPrograms, made);
   return kit.layerOf(import.meta.url, "builder", {
@@ -221,7 +221,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     },
     files: [
       kit.file(paths.builderTmpfiles, kit.tmpfilesOf([...commonFolders(hooks), ...hooks.flatMap(foldersOf)])),
-      kit.program(contentProgram, ["#!/bin/sh", ...contentScript].join("\n"), { fixed: true }),
+      kit.program(startProgram, ["#!/bin/sh", ...startScript].join("\n"), { fixed: true }),
       kit.file(gitConfiguration, kit.textBeside(import.meta.url, "gitconfig")),
       kit.file(paths.relay, kit.textBeside(import.meta.url, "relay.cjs"), { fixed: true }),
       ...templates(),
@@ -230,7 +230,7 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     ],
     owns: [
       paths.builderTmpfiles,
-      contentProgram,
+      startProgram,
       gitConfiguration,
       paths.relay,
       `${paths.builderSettings}/*`,

@@ -4,9 +4,8 @@
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { posix } from "node:path";
-import { beginOfBuild, statsName } from "../../../service/builder/build/content.ts";
+import { statsName } from "../../../service/builder/build/content.ts";
 import { kinds } from "../../../service/builder/build/dependencies.ts";
-import { mountsName, pagesName } from "../../../service/builder/places.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
 import { bounds, instanceFile, ownRoot, sandbox, unitFile, unitWord, type Values } from "../kit.ts";
@@ -16,8 +15,8 @@ import * as generator from "./hugo.ts";
 
 const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
 
-/** Starts the generator if it has the content folder that root found; content.sh has the reason. */
-export const contentProgram = `${paths.lib}/generator-content` as const;
+/** What the unit runs: generator.sh. */
+export const startProgram = `${paths.lib}/generator` as const;
 /** The system's configuration of the git that the generator runs. */
 export const gitConfiguration = `${paths.lib}/generator-gitconfig` as const;
 /** In the unit's root: the content folder that root found. */
@@ -30,29 +29,11 @@ const assigned = ([name, value]: [string, string]): string =>
 const noNetwork = "PrivateNetwork=yes\nRestrictAddressFamilies=none\nIPAddressDeny=any";
 const network = `# ${units.egress} limits this to TLS to public addresses.\nRestrictAddressFamilies=AF_INET AF_INET6`;
 
-/** systemd's status of a program that it cannot start. */
-const noProgram = '[ -x "$1" ] || exit 203';
-
-function linesOfContent({ name, site, previews }: SiteHook) {
-  const { content } = site;
-  const command = [unitWord(generator.program({ site })), ...generator.buildArguments(site.hugo.arguments)];
-  const [mounts, pages] = [`${inside.cache}/${mountsName}`, `${inside.cache}/${pagesName}`];
-  const start = (...looks: string[]) => {
-    const address = previews === undefined ? [] : [generator.addressed];
-    const shell = [`echo "${beginOfBuild}$INVOCATION_ID"`, generator.fillCache(inside.cache), ...address, ...looks];
-    return `/bin/sh -c '${[...shell, 'exec "$@"'].join("; ").replaceAll("$", "$$$$")}' sh`;
-  };
-  if (content === undefined) {
-    const list = `[ -e ${pages} ] || timeout 30 "$1" ${generator.look.pages} 2>/dev/null >${pages}`;
-    // Beside the build. Where the build ends first, systemd's SIGTERM does not end this, and the unit ends after it: the
-    // signal is ignored before the process is there.
-    const beside = [`trap "" TERM`, `{ "$1" ${generator.look.folders} >${mounts} 2>/dev/null & }`, "trap - TERM"];
-    return { ...{ finding: "", content: "" }, command: [start(noProgram, list, ...beside), ...command] };
-  }
+function contentLines({ name, site: { content } }: SiteHook) {
+  if (content === undefined) return { finding: "", content: "" };
   const unit = units.content(name);
   return {
     finding: `Wants=${unit}\nAfter=${unit}`,
-    command: [start(), contentProgram, "run", noteOfContent(name), mounts, pages, ...command],
     content: [
       `# systemd follows links in this path; ExecStart= compares the folder with the one that ${unit} found.`,
       `BindReadOnlyPaths=-${unitWord(content)}:/content`,
@@ -70,7 +51,7 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
   const folders = [`${sites}/${name}/work`, ...members.map((path) => `${path}/${name}`)].join(" ");
   const ended = [units.generator(name, "*"), units.fetcher(name, "*")];
   const stop = { hook: name, folders, units: ended, sandbox: sandbox("helper") };
-  const find = `${contentProgram} find ${unitWord(site.content ?? "")} ${own.generatorRoot}${noteOfContent(name)}`;
+  const find = `${startProgram} find-content ${unitWord(site.content ?? "")} ${own.generatorRoot}${noteOfContent(name)}`;
   const unit = (name: string, values: Values, from: string) => unitFile(import.meta.url, name, values, from);
   return [
     ...instanceFile(units.content(name), site.content === undefined ? [] : ["[Service]", `ExecStart=${find}`]),
@@ -83,13 +64,13 @@ export function generatorFiles(hook: SiteHook): HostFile[] {
 }
 
 function generatorService(hook: SiteHook): HostFile {
-  const { name, site } = hook;
+  const { name, site, previews } = hook;
   const { folder, writers, content, limits } = site;
   const { generatorRoot, result } = runFolders(name);
   // Beside the distribution.
   const more = [
     ...toolsOf(site).map(({ folder }) => folder),
-    ...(site.content === undefined ? [] : [contentProgram]),
+    startProgram,
     ...(generator.runsPrograms(hook) ? ["-/etc/alternatives", "-/usr/local/bin", "-/usr/local/lib/node_modules"] : []),
     ...(generator.readsWeb(hook) ? ["-/etc/hosts", "-/etc/resolv.conf", "-/etc/ssl/certs"] : []),
   ];
@@ -100,10 +81,13 @@ function generatorService(hook: SiteHook): HostFile {
     ([kind, { place }]) => `BindReadOnlyPaths=-${work}/dependencies/${kind}/${place}:${unitWord(`${source}/${place}`)}`,
   );
   const environment = generator.environment({ ...inside, content: content && inside.content }, site);
+  const given = [content === undefined ? "" : noteOfContent(name), previews === undefined ? "" : generator.address];
+  const command = [startProgram, "build", ...[...given, inside.cache, generator.program(hook)].map(unitWord)];
   const opensGroup = writers !== undefined && content !== undefined;
   const values = {
     ...{ hook: name, target: units.site(name), bounds: bounds(limits) },
-    ...linesOfContent(hook),
+    ...contentLines(hook),
+    command: [...command, ...generator.buildArguments(site.hugo.arguments)],
     ...{ source: unitWord(source), stats: statsName, user: generatorUser(name) },
     ...{ root: ownRoot(generatorRoot), result, work, gitConfiguration },
     environment: Object.entries(environment).map(assigned).join("\n"),

@@ -11,15 +11,8 @@ type Folders = Readonly<Record<"destination" | "cache", string>> & { readonly co
 /** `--noChmod`, `--noTimes`: Hugo may set neither in the destination, another account's folder, and would fail. */
 export const buildArguments = (flags: readonly string[] = []) => ["--minify", "--noChmod", "--noTimes", ...flags];
 
-/** Prints what the site in the working folder mounts; and its pages, as CSV. */
-export const look = { folders: "config mounts", pages: "list all" } as const;
-
-/** Shell, for a preview: reads the address that the builder sends on the connection that starts the unit. */
-export const addressed = "read -r HUGO_BASEURL && export HUGO_BASEURL || exit";
-
-/** Shell, in the site's folder: adds what the repository has of the cache, such as compiled Sass. The newest of both counts. */
-export const fillCache = (cache: string) =>
-  `[ ! -d resources/_gen ] || cp -Ru --parents resources/_gen ${cache} 2>/dev/null`;
+/** Gets the address of a preview. */
+export const address = "HUGO_BASEURL";
 
 /** Hugo runs it for the history of pages alone, where a site's configuration sets enableGitInfo. */
 const git = "^git$";

@@ -109,10 +109,8 @@ describe("a build", () => {
   test("fails where a link is in the content only while Hugo reads", async () => {
     // In place of Hugo: a program during which the writer makes a link and removes it.
     await host.writeFile("/usr/local/bin/slow-hugo", '#!/bin/sh\n/usr/bin/hugo "$@" && sleep 3\n', "0755");
-    const slow = alone.replace(
-      "ExecStart=/usr/bin/hugo",
-      "ExecStart=/usr/local/lib/pushgate/generator-content run /content-of-docs /cache/mounts /cache/pages.csv /usr/local/bin/slow-hugo",
-    );
+    const slow =
+      'ExecStart=\nExecStart=/usr/local/lib/pushgate/generator build /content-of-docs "" /cache /usr/local/bin/slow-hugo --minify --noChmod --noTimes';
     const sleeps = async () => (await host.read(`pgrep -u ${generatorUser("docs")} -x sleep || :`)) !== "" || undefined;
     await withDropIn(host, generator, slow, async () => {
       const link = async () => {

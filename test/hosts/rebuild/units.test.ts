@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { builderLayer } from "../../../infra/host/builder/builder.ts";
-import { contentProgram } from "../../../infra/host/builder/generator.ts";
+import { startProgram } from "../../../infra/host/builder/generator.ts";
 import { builderUser, generatorUser, paths, runFolders, units } from "../../../infra/host/paths.ts";
 import { placesOf as placesIn } from "../../../service/builder/places.ts";
 import { exampleHost, rebuilt } from "../../fixtures.ts";
@@ -115,7 +115,9 @@ describe("Hugo's unit", () => {
     // Of a site whose content is in its repository: the unit's shell becomes Hugo.
     const { files } = builderLayer(rebuilt, exampleHost);
     const [command = ""] = values(unitText(files, units.generator("site")), "ExecStart");
-    const lines = `BindReadOnlyPaths=${slow}\n${instead(command.replace("/usr/bin/hugo", slow))}`;
+    const open = "/usr/local/bin/open-generator";
+    await host.inside(`sed "/^ *trap '' TERM/d" ${startProgram} >${open}; chmod 755 ${open}`);
+    const lines = `BindReadOnlyPaths=${slow} ${open}\n${instead(command.replace("/usr/bin/hugo", slow))}`;
     const listed = async (lines: string) => {
       const list = `${placesOf("site").site}/work/cache/mounts`;
       await host.inside(`rm -f ${list}`);
@@ -124,7 +126,7 @@ describe("Hugo's unit", () => {
     };
     await withoutBuilds("site", async () => {
       expect(await listed(lines)).toBe("listed\n");
-      expect(await listed(lines.replace('trap "" TERM; ', ""))).toBe("");
+      expect(await listed(lines.replace(startProgram, open))).toBe("");
     });
   });
 
@@ -171,7 +173,7 @@ describe("Hugo's unit", () => {
     const seen = async (lines = "") => (await startHugo("site", `${inPlaceOfHugo("/usr/lib/look")}\n${lines}`)).said;
     const none = "Address family not supported by protocol";
     await withoutBuilds("site", async () => {
-      expect((await seen()).split("\n").sort()).toEqual([...system, ...own, contentProgram, none].sort());
+      expect((await seen()).split("\n").sort()).toEqual([...system, ...own, startProgram, none].sort());
       expect(await seen("TemporaryFileSystem=")).toContain("/usr/local/etc/secret");
       await host.inside("touch /dev/shm/secret");
       expect(await seen("InaccessiblePaths=")).toMatch(/^\/sys\/[\s\S]*^\/dev\/shm\/secret$/m);

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { sitesOf } from "../../../infra/config/derived.ts";
 import type { Hook, Settings, Site } from "../../../infra/config/settings.ts";
 import { builderLayer, builderSettings } from "../../../infra/host/builder/builder.ts";
-import { look } from "../../../infra/host/builder/hugo.ts";
+import { startProgram } from "../../../infra/host/builder/generator.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { credentialFiles } from "../../../infra/host/secrets/secrets.ts";
 import { beginOfBuild } from "../../../service/builder/build/content.ts";
@@ -79,11 +79,6 @@ test("sendmail has the addresses as its arguments, and its unit nothing that imp
   );
 });
 
-test("for content on the host a shell prints what the builder reads", () => {
-  const program = endingIn("generator-content", filesOf(changed({})));
-  for (const line of [`"$1" ${look.folders} `, `"$1" ${look.pages} `]) expect(program).toContain(line);
-});
-
 test("systemd reads no specifier in a policy, and no placeholder in a path; ssh reads a host key in each line", () => {
   const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
   const knownHosts = ["a ssh-ed25519 A", "a ssh-rsa B"];
@@ -151,9 +146,11 @@ test("the generator's shell says which build it is, lists folders and pages, and
   const previews = { hostname: "preview.example.org", branches: ["*"], keep: 10 };
   const hook = { ...plainHook, site: { ...plainHook.site!, previews } };
   const files = filesOf({ ...rebuilt, hooks: [hook, docsHook] });
+  const shell = join(folder, "generator");
+  writeFileSync(shell, endingIn(startProgram, files));
   const started = (name: string, input = "") => {
     const [command = ""] = values(endingIn(units.generator(name), files), "ExecStart");
-    const words = command.replaceAll("$$", "$").replace("/usr/bin/hugo", hugo).replaceAll("/cache", folder);
+    const words = command.replace(startProgram, `sh ${shell}`).replace("/usr/bin/hugo", hugo).replace("/cache", folder);
     const env = { PATH: process.env.PATH, INVOCATION_ID: "f".repeat(32) };
     const { status, stdout } = spawnSync("sh", ["-c", words], { cwd: folder, env, input, encoding: "utf8" });
     return [status, stdout.trimEnd().split("\n")] as const;
@@ -165,7 +162,7 @@ test("the generator's shell says which build it is, lists folders and pages, and
   expect(started("site")).toEqual([0, [first, flags]]);
   const listed = () => ["mounts", "pages.csv"].map((name) => readFileSync(join(folder, name), "utf8"));
   // The shell does not wait for the first.
-  await expect.poll(listed).toEqual([`${look.folders}\n`, `${look.pages}\n`]);
+  await expect.poll(listed).toEqual(["config mounts\n", "list all\n"]);
   expect(started("site-previews")).toEqual([1, [first]]);
   const [status, printed] = started("site-previews", "https://preview.example.org/map/\n");
   expect([status, printed.at(-1)]).toEqual([0, `https://preview.example.org/map/${flags}`]);
@@ -179,7 +176,7 @@ test("the settings of previews name their address, which the builder sends to Hu
     previews: { branches: ["*"], keep: 10, url: "https://preview.example.org/" },
   });
   expect(values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0]).toMatch(
-    /^\/bin\/sh -c '.*; read -r HUGO_BASEURL && export HUGO_BASEURL \|\| exit; .*exec "\$\$@"' sh \/\S+ --minify /,
+    /^\S+\/generator build "" HUGO_BASEURL \/cache \/\S+ --minify /,
   );
   expect(credentialFiles(settings)).toEqual(
     [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFil
 import { connect, type Server } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { beginOfBuild } from "../../../../service/builder/build/content.ts";
 import { kinds, provideDependencies } from "../../../../service/builder/build/dependencies.ts";
 import { remove } from "../../../../service/builder/files.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
@@ -28,7 +29,8 @@ beforeEach(async () => {
   fetches = [];
   [said, end] = ["", "success exited 0"];
   unit = () => writeFileSync(at("fetched/modules/_vendor/modules.txt"), `brought ${fetches.length}`);
-  server = await startFakeUnit({ socket: at("socket"), result: at("result") }, async (connection) => {
+  server = await startFakeUnit({ socket: at("socket"), result: at("result") }, async (connection, id) => {
+    connection.write(`${beginOfBuild}${id}\n`);
     const [kind] = readdirSync(at("wanted"));
     fetches.push(readFileSync(at("wanted", kind!, kind === "modules" ? "go.sum" : "package-lock.json"), "utf8"));
     for (const place of ["modules/_vendor", "packages/node_modules"])

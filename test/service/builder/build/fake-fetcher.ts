@@ -11,12 +11,15 @@ import { bringAll } from "../../../../service/fetcher/bring.ts";
 
 type At = Pick<BuilderSettings["generator"], "socket" | "result">;
 
-/** As from a unit, a first line and the output go back over the connection; its end, which `work` returns, into a file. */
-export async function startFakeUnit(at: At, work: (connection: Socket) => Promise<string>): Promise<Server> {
+/** As from a unit, the output goes back over the connection; its end, which `work` returns, into a file. `id`: of systemd. */
+export async function startFakeUnit(
+  at: At,
+  work: (connection: Socket, id: string) => Promise<string>,
+): Promise<Server> {
   const server = createServer(async (connection) => {
     const id = randomBytes(16).toString("hex");
-    connection.on("error", () => {}).write(`${beginOfBuild}${id}\n`);
-    writeFileSync(at.result, `${id} ${await work(connection)}\n`);
+    connection.on("error", () => {});
+    writeFileSync(at.result, `${id} ${await work(connection, id)}\n`);
     connection.end();
   });
   rmSync(at.socket, { force: true });
@@ -25,8 +28,9 @@ export async function startFakeUnit(at: At, work: (connection: Socket) => Promis
 }
 
 export const startFakeFetcher = (settings: BuilderSettings): Promise<Server> =>
-  startFakeUnit(settings.fetcher, async (connection) => {
+  startFakeUnit(settings.fetcher, async (connection, id) => {
     const { wanted, fetched } = placesOf(settings);
+    connection.write(`${beginOfBuild}${id}\n`);
     try {
       await bringAll(wanted, fetched, settings);
       return "success exited 0";

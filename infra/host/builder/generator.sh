@@ -1,12 +1,11 @@
-# Has the generator read the content folder that the configuration names, and no folder that an account exchanged for it:
-# systemd mounts the path into the generator's unit as root, and follows every link. So the account that can exchange what
-# is on the way (others.sh, which builder.ts puts before this) opens the folder first, and the generator starts only if that
-# folder is mounted.
-# generator-content find <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
-# generator-content run <note> <mounts> <pages> <program>...: the unit runs it; the unit's mounts stay as they are from here
-# on. It writes the files <mounts> and <pages> for the builder, which removes <pages> before a site's first release.
+# Starts the generator in its unit. The generator reads the content folder that the configuration names, and no folder that
+# an account exchanged for it: systemd mounts the path into the unit as root, and follows every link. So the account that
+# can exchange what is on the way (others.sh, which builder.ts puts before this) opens the folder first, and the generator
+# starts only if that folder is mounted.
+# generator find-content <content> <note>: root runs it outside the unit; notes the folder's number, or why there is none.
+# generator build <note> <variable> <cache> <program>...: the unit runs it; its mounts stay as they are from here on. <note>
+# is "" for the repository's own content; <variable>, unless it is "", gets the line that the builder sends.
 set -u
-export LC_ALL=C
 
 say() { printf '%s\n' "$*"; }
 
@@ -32,10 +31,8 @@ folders() { find /content -type d -printf '%i %C@ %p\n' 2>/dev/null | sha256sum;
 # Links, and templates in the content (content adapters): by either a writer of the content could publish the repository.
 unfit() { find /content ! -type d \( -type l -o -iname '_content*.gotmpl' \) -printf '%P\n' 2>/dev/null; }
 
-run_with_content() { # note, mounts, pages, program...
+check_content() { # note
   noted=$(cat -- "$1")
-  mounts=$2 pages=$3
-  shift 3
   case $noted in
     *[!0-9:]*) say "$noted" && exit 78 ;;
     "$(stat -c %d:%i /content)") ;;
@@ -44,10 +41,27 @@ run_with_content() { # note, mounts, pages, program...
   before=$(folders)
   names=$(unfit | head -n 10 | paste -sd ' ')
   [ -z "$names" ] || { say "the content holds links or templates (_content.gotmpl), which could publish other files than the content: $names. Remove them." && exit 78; }
+}
+
+build() { # note, variable, cache, program...
+  note=$1 variable=$2 cache=$3
+  shift 3
+  # For the builder: which build this is, before any code of the repository runs.
+  say "pushgate-generator build=$INVOCATION_ID"
+  # What the repository has of the cache, such as compiled Sass. The newest of both counts.
+  [ ! -d resources/_gen ] || cp -Ru --parents resources/_gen "$cache" 2>/dev/null
+  [ -z "$variable" ] || { read -r sent && export "$variable=$sent"; } || exit
+  [ -z "$note" ] || check_content "$note"
   # systemd's status of a program that it cannot start.
   [ -x "$1" ] || exit 203
-  [ -e "$pages" ] || timeout 30 "$1" list all 2>/dev/null >"$pages"
-  "$1" config mounts >"$mounts" 2>/dev/null &
+  # For the builder, too, which removes the list of pages before a site's first release, to compare the build with a new one.
+  [ -e "$cache/pages.csv" ] || timeout 30 "$1" list all 2>/dev/null >"$cache/pages.csv"
+  # Beside the build, which gives the reason where this fails. Where the build ends first, systemd's SIGTERM does not end
+  # this, and the unit ends after it: the signal is ignored before the process is there.
+  trap '' TERM
+  "$1" config mounts >"$cache/mounts" 2>/dev/null &
+  trap - TERM
+  [ -n "$note" ] || exec "$@"
   "$@"
   ended=$?
   wait
@@ -58,6 +72,6 @@ run_with_content() { # note, mounts, pages, program...
 }
 
 case $1 in
-  find) shift && find_content "$@" ;;
-  run) shift && run_with_content "$@" ;;
+  find-content) export LC_ALL=C && shift && find_content "$@" ;;
+  build) shift && build "$@" ;;
 esac
