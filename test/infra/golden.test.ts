@@ -26,7 +26,7 @@ describe.for([
       name,
       files: files.map(({ path, mode, owner, fixed }) => `${mode} ${owner} ${path}${fixed ? ", fixed" : ""}`),
       owns,
-      facts: facts.map(({ name, want }) => `${name}: ${want}`),
+      facts: Object.fromEntries(facts.map(({ name, read, want }) => [name, { read, want }])),
       timeout,
     }));
     await expect(`${JSON.stringify(listed, null, 2)}\n`).toMatchFileSnapshot(`${golden}/layers.json`);

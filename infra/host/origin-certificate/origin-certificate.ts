@@ -12,7 +12,7 @@ export function originCertificateLayer(settings: Settings, host: Host, pem: stri
   const values = { certificate: originCertificate, key: originKey, hostnames, nginx: units.nginx };
   return layerOf(import.meta.url, "origin-certificate", {
     values,
-    files: [file(originCertificate, pem.endsWith("\n") ? pem : `${pem}\n`, { check: 'check "$1"' })],
+    files: [file(originCertificate, `${pem.trimEnd()}\n`, { check: 'check "$1"' })],
     facts: [{ name: "origin certificate", read: "state", want: "valid" }],
   });
 }

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { expect, test } from "vitest";
 import type { Probed } from "../../../infra/apply/manifest.ts";
 import { quote } from "../../../infra/apply/shell.ts";
+import { clientCaLayer } from "../../../infra/host/client-ca/client-ca.ts";
 import { originCertificateLayer } from "../../../infra/host/origin-certificate/origin-certificate.ts";
 import { csrQuestion, originKeyLayer } from "../../../infra/host/origin-key/origin-key.ts";
 import { paths, units } from "../../../infra/host/paths.ts";
@@ -31,6 +32,13 @@ test("a hostname of 64 characters is the certificate's common name, and a longer
   expect(fits!.script).toContain(`\nsubject='/CN=${longest}'\n`);
   expect(none!.script).toContain("\nsubject='/CN=pushgate origin'\n");
   expect(inNamespace(`${fresh}\n${activate(none)} >/dev/null\n${factOf(none!)}`).stdout).toBe("valid");
+});
+
+test("each certificate ends in one line end, whether its PEM has none or more", () => {
+  for (const end of ["", "\n\n"]) {
+    const layers = [originCertificateLayer(served, exampleHost, `\nPEM${end}`), clientCaLayer(`\nPEM${end}`, 8443)];
+    expect(layers.map(({ files }) => files[0]!.text)).toEqual(["\nPEM\n", "\nPEM\n"]);
+  }
 });
 
 test("the layer makes a missing key and prints only its request; a new hostname gets a new one; nothing is left", () => {

@@ -9,7 +9,7 @@ import { layerOf } from "../../../infra/host/kit.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { buildProgram, buildPrograms, programsOf } from "../../../infra/host/programs/programs.ts";
 import { receiverLayer } from "../../../infra/host/receiver/receiver.ts";
-import { example } from "../../fixtures.ts";
+import { example, rebuilt } from "../../fixtures.ts";
 import { applyScript } from "../apply/shell-host.ts";
 import { noHost, onHost, Root } from "./namespace.ts";
 
@@ -33,13 +33,19 @@ test("the same source gives the same bytes in every folder", async () => {
 
 const nodes = [process.execPath, "/usr/bin/node"].filter((node) => existsSync(node));
 test.each(nodes)("the receiver runs alone on %s, and names the setting that is missing", async (node) => {
-  const { receiver } = await buildPrograms(example);
+  const { receiver, ...others } = await buildPrograms(example);
+  expect(others).toEqual({}); // of sites
   const run = spawnSync(node, [inInfra(receiver!.file)], { cwd: new Root().folder, env: {}, encoding: "utf8" });
   expect(run).toMatchObject({ status: 78, stderr: expect.stringContaining("PUSHGATE_SETTINGS is not set") });
 });
 
 test("the builder does not load OpenSSL's module at its start, which a push would wait for", async () => {
-  const bundle = readFileSync(inInfra((await buildProgram("builder")).file), "utf8");
+  const { builder, fetcher, reporter } = await buildPrograms(rebuilt);
+  expect([fetcher, reporter].map((sent) => sent!.file)).toEqual([
+    expect.stringMatching(/fetcher/),
+    expect.stringMatching(/reporter/),
+  ]);
+  const bundle = readFileSync(inInfra(builder!.file), "utf8");
   expect(bundle.match(/require\("(node:)?crypto"\)/)).toBe(null);
 });
 
