@@ -4,16 +4,19 @@
  */
 import { globSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import type { Probed } from "../../infra/apply/manifest.ts";
 import { hostLayers } from "../../infra/host/index.ts";
+import { questionsOf } from "../../infra/host/preflight.ts";
 import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
 
-const ofSites = ["egress", "tools", "builder", "site"];
-const rebuiltAlone = Object.values(hostLayers(rebuilt, exampleHost, made)).filter(({ name }) => ofSites.includes(name));
+const ofSites = ["folders", "schedules", "mail", "egress", "tools", "builder", "site"];
 
 describe.for([
-  ["../golden", Object.values(hostLayers(served, exampleHost, made))],
-  ["../golden/rebuilt", rebuiltAlone],
-] as const)("%s", ([folder, layers]) => {
+  ["../golden", served, () => true],
+  ["../golden/rebuilt", rebuilt, ({ name }: { readonly name: string }) => ofSites.includes(name)],
+] as const)("%s", ([folder, settings, isListed]) => {
+  const questions = questionsOf(exampleHost, settings).filter(isListed);
+  const layers = Object.values(hostLayers(settings, exampleHost, made)).filter(isListed);
   const golden = new URL(folder, import.meta.url).pathname;
   const files = layers.flatMap((layer) => layer.files);
 
@@ -21,14 +24,16 @@ describe.for([
     await expect(text).toMatchFileSnapshot(`${golden}${path}`);
   });
 
-  test("modes, owners, facts and globs match layers.json", async () => {
-    const listed = layers.map(({ name, files, owns, facts, timeout }) => ({
-      name,
-      files: files.map(({ path, mode, owner, fixed }) => `${mode} ${owner} ${path}${fixed ? ", fixed" : ""}`),
-      owns,
-      facts: Object.fromEntries(facts.map(({ name, read, want }) => [name, { read, want }])),
-      timeout,
-    }));
+  test("what preview reads, modes, owners and globs match layers.json", async () => {
+    const read = (facts: Probed["facts"]) => Object.fromEntries(facts.map(({ name, ...fact }) => [name, fact]));
+    const listed = [
+      ...questions.map(({ name, facts }) => ({ name, facts: read(facts) })),
+      ...layers.map(({ name, files, owns, facts, timeout }) => ({
+        name,
+        files: files.map(({ path, mode, owner, fixed }) => `${mode} ${owner} ${path}${fixed ? ", fixed" : ""}`),
+        ...{ owns, facts: read(facts), timeout },
+      })),
+    ];
     await expect(`${JSON.stringify(listed, null, 2)}\n`).toMatchFileSnapshot(`${golden}/layers.json`);
   });
 
