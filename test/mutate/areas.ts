@@ -26,7 +26,7 @@ const hostLayer = (name: string, folders: readonly string[] = [name], tests: rea
 });
 
 const hostLayers: readonly Area[] = [
-  ...["builder", "egress", "firewall", "guard", "packages"].map((name) => hostLayer(name)),
+  ...["builder", "egress", "firewall", "guard", "packages", "tools"].map((name) => hostLayer(name)),
   ...["programs", "routing", "secrets", "site"].map((name) => hostLayer(name)),
   hostLayer("keys", ["origin-key", "origin-certificate", "client-ca"], ["origin-key", "proxy-shell"]),
   hostLayer("proxy", ["proxy"], ["proxy", "proxy-shell", "website"]),
