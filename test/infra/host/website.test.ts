@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { rmSync, symlinkSync, utimesSync } from "node:fs";
 import { beforeEach, expect, test } from "vitest";
 import { canaryPath } from "../../../infra/contract.ts";
-import { renderProxy } from "../../../infra/host/proxy/proxy.ts";
+import { proxyLayer, renderProxy, websites } from "../../../infra/host/proxy/proxy.ts";
 import { example, exampleHost, served, serving, siteHostname } from "../../fixtures.ts";
 import { edge6, fromEdge, noNginx, OriginLab, origin6, stranger } from "./lab/origin.ts";
 import type { LabRequest } from "./lab/proxy.ts";
@@ -41,6 +41,17 @@ const visit = (path: string, lines: readonly string[] = [], method = "GET", name
 const declared = renderProxy(served, exampleHost);
 const replies = async (requests: readonly LabRequest[], config = declared) =>
   (await nginx.send(requests, config)).replies.flat();
+
+test("nginx enters homes for a folder in one alone, and previews alone are for no search engine", () => {
+  const previews = { hostname: "preview.example.org", branches: ["*"], keep: 1 };
+  const all = [{ folders: { one: "/srv/home/one" } }, { folders: { one: "/srv/one", two: "/root/two" }, previews }];
+  const texts = all.map((site) => proxyLayer(serving(served, site), exampleHost, "PEM").files.map(({ text }) => text));
+  const found = texts.map((text) => text.join("").match(/ProtectHome=read-only|noindex|location \/(one|two)\/ /g));
+  const [one, two] = ["location /one/ ", "location /two/ "];
+  expect(found).toEqual([[one], [one, two, "noindex", "ProtectHome=read-only"]]);
+  expect(websites(example, 8443, "")).toBe("");
+});
+
 beforeEach(({ skip }) => skip(noNginx !== undefined, noNginx));
 
 const own = "<p>the site's own 404";
