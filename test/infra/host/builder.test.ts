@@ -89,14 +89,6 @@ test("systemd reads no specifier in a policy, and no placeholder in a path; ssh 
   expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
 });
 
-test("the facts look at the units of each target, and at units that systemd has not read", () => {
-  const active = layer.facts.filter(({ read }) => read.startsWith("not_active")).map(({ read }) => read);
-  expect(active.map((read) => /@(\w+)\.target/.exec(read)?.[1])).toEqual(["site", "docs"]);
-  expect(active.map((read) => /report|schedule/.test(read))).toEqual([false, true]);
-  const stale = layer.facts.find(({ name }) => name.startsWith("the builder's units"))!.read;
-  expect(stale).toMatch(/^stale 'pushgate-\*@\*'( 'pushgate-(generator|fetcher|stop|mail)-\*\.socket'){4}$/);
-});
-
 test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
   const hooks = Array.from({ length: 30 }, (_, i) => ({ ...docsHook, name: `${i}`.padStart(32, "a") }));
   // apply.sh and probe.sh cut an answer at 2,048 bytes.

@@ -10,7 +10,7 @@ import {
   slice,
 } from "../../../infra/host/receiver/receiver.ts";
 import { metricsName, readReceiver } from "../../../service/receiver/settings.ts";
-import { example } from "../../fixtures.ts";
+import { example, serving } from "../../fixtures.ts";
 import { exposure, missing, Root, unitText, values } from "./namespace.ts";
 
 const layer = receiverLayer(example);
@@ -58,25 +58,19 @@ test("its settings are what the receiver reads", () => {
   expect([read.sockets, read.metrics]).toEqual([[3, 4], [5]]);
 });
 
+test("with previews it has the site's status and which branches are built", () => {
+  const previews = { hostname: "preview.example.org", branches: ["*"], keep: 1 };
+  expect(receiverSettings(serving(example, { previews })).hooks).toEqual([
+    {
+      ...{ name: "site", gitHost: "github", branch: "main", statusFile: "/var/lib/pushgate-sites/site/status.json" },
+      previews: { hook: "site-previews", branches: ["*"] },
+    },
+    { name: "docs", gitHost: "forgejo", branch: "main" },
+  ]);
+});
+
 test("systemd rates the exposure of the receiver at 0.2", ({ skip }) => {
   const reason = missing("systemd-analyze");
   skip(reason !== undefined, reason);
   expect(exposure(units.receiver, service)).toBe(2);
-});
-
-test("facts report sockets, credentials and the spool as declared", () => {
-  const socket = "pushgate-receiver-github.socket";
-  const found = Object.fromEntries(layer.facts.map(({ name, read, want }) => [name, [read, want]]));
-  const folders = example.hooks.map(({ name }) => `${paths.spool}/${name}`);
-  const spool = folders.map((folder) => `${folder} 2770 pushgate-receiver:pushgate-spool`);
-  const { port, cidrs } = sets.find(({ name }) => name === "github")!;
-  expect(found).toMatchObject({
-    [`${socket} is bound to loopback port ${port}, marked`]: [`bound ${socket} ${port}`, "yes"],
-    [`${socket} admits`]: [`admits ${socket}`, `${[...cidrs].sort().join(" ")}, not 0.0.0.0/0 ::/0`],
-    [`hooks with a credential in ${paths.credentials}`]: [`ls -A ${paths.credentials}`, "docs\nsite"],
-    "the spool's folders": [
-      `modes ${[paths.spool, ...folders].join(" ")}`,
-      [`${paths.spool} 750 root:pushgate-spool`, ...spool].join("\n"),
-    ],
-  });
 });
