@@ -8,7 +8,7 @@
 import { credentialKinds, credentialOf, isDeployKey, loadedAs } from "../../../service/credentials.ts";
 import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import type { HostFact, HostLayer } from "../../apply/layer.ts";
-import { declaredScript, type Probed, sha256 } from "../../apply/manifest.ts";
+import { declaredScript, sha256 } from "../../apply/manifest.ts";
 import { reconcile } from "../../apply/reconcile.ts";
 import type { SeenLayer } from "../../apply/report.ts";
 import { hasNotifySecret, sitesOf } from "../../config/derived.ts";
@@ -55,8 +55,8 @@ export function secretLines(secrets: Credentials): string {
 export const expectedSum = (saltText: string, values: readonly string[], name = ""): string =>
   sha256(saltText + textOf(name, values));
 
-/** Read in each preview. What it should print depends on the host's salt: `auditVerdict` compares. */
-export const secretsAudit: Omit<HostFact, "want"> = { name: "installed secrets", read: "sums" };
+/** Read in each preview. What the host prints depends on its salt: `auditVerdict` compares. */
+export const secretsAudit: HostFact = { name: "installed secrets", read: "sums", want: "as declared" };
 
 /** "as declared", or the names that differ; never a sum, as preview prints it. */
 export function auditVerdict(printed: string, secrets: Credentials): string {
@@ -66,19 +66,19 @@ export function auditVerdict(printed: string, secrets: Credentials): string {
   const differing = Object.entries(secrets)
     .filter(([name, values]) => !lines.includes(`${name} ${expectedSum(saltText, values, name)}`))
     .map(([name]) => name);
-  return differing.length === 0 ? "as declared" : `differs: ${differing.sort().join(", ")}`;
+  return differing.length === 0 ? secretsAudit.want : `differs: ${differing.sort().join(", ")}`;
 }
 
-export const probedSecrets = (layer: HostLayer): Probed => ({ ...layer, facts: [...layer.facts, secretsAudit] });
+export const probedSecrets = (layer: HostLayer): HostLayer => ({ ...layer, facts: [...layer.facts, secretsAudit] });
 
 /** `script` is as secret as `secrets`. */
 export function judgeSecrets(layer: HostLayer, seen: SeenLayer, secrets: Credentials) {
-  const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
-  const facts = audited.facts.map((_, i) => {
+  const probed = probedSecrets(layer);
+  const facts = probed.facts.map((_, i) => {
     const found = seen.facts[i];
     return found && i === layer.facts.length ? { ...found, output: auditVerdict(found.output, secrets) } : found;
   });
-  const verdict = reconcile(audited, { ...seen, facts });
+  const verdict = reconcile(probed, { ...seen, facts });
   return { ...verdict, script: declaredScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };
 }
 

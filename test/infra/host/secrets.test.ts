@@ -8,6 +8,7 @@ import {
   auditVerdict,
   expectedSum,
   judgeSecrets,
+  probedSecrets,
   secretLines,
   secretsAudit,
   secretsLayer,
@@ -39,8 +40,7 @@ test("the audit's verdict is absent unless the first line is a salt of 64 digits
 
 test("a host in sync keeps its stamp; a rotated secret gives a new one and is not reported as drift", () => {
   const facts = [...seenAsDeclared(layer).facts, { output: answer, status: 0 }];
-  const audited = { ...layer, facts: [...layer.facts, { ...secretsAudit, want: "as declared" }] };
-  const seen = { ...seenAsDeclared(audited), facts };
+  const seen = { ...seenAsDeclared(probedSecrets(layer)), facts };
   const kept = judgeSecrets(layer, { ...seen, applied: [] }, plain);
   expect(kept).toMatchObject({ inSync: true, stamp: seen.stamp, drift: [] });
   const docs = [`new-${configured.docs.current}`, configured.docs.current];
