@@ -100,9 +100,11 @@ export function gitOf(builder: Builder): Git {
   const places = placesOf(builder.settings);
   return async (args, cwd = places.clone, most?: number) => {
     const stop = new AbortController();
-    const unwatch = watchDisk(limits, places, (setback) => stop.abort(setback));
+    // It only reads: a clone that is too large is made anew by the head in it.
+    const isWatched = args[0] !== "rev-parse";
+    const unwatch = isWatched ? watchDisk(limits, places, (setback) => stop.abort(setback)) : undefined;
     const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal, most });
-    unwatch();
+    unwatch?.();
     stop.signal.throwIfAborted();
     const fault = memoryFault(ended);
     if (fault !== undefined) throw failed(fault);

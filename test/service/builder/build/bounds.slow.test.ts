@@ -43,7 +43,8 @@ test("what earlier pushes left in the clone keeps no push from its page: the clo
   // Beside .git: the builder removes a clone that cannot be pruned within the limit, without a warning.
   const left = join(`${site.places.clone}.new`, "left");
   // Until the builder has seen it, and ends git.
-  const path = gitAfter(`[ "$1" != fetch ] || while [ -e ${left} ]; do sleep 0.1; done`, site);
+  const busy = "[ $1 != rev-parse ] || sleep 0.5"; // longer than the builder waits before it looks at the disk
+  const path = gitAfter(`${busy}\n[ "$1" != fetch ] || while [ -e ${left} ]; do sleep 0.1; done`, site);
   const limits = { ...site.builder.settings.limits, releaseBytes: 4 * MiB };
   const builder = { ...site.builder, path, settings: { ...site.builder.settings, limits } };
   const fill = () => {
