@@ -44,7 +44,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     ...Object.entries(kinds)
       .map(([kind, { place }]) => [`${dependencies}/${kind}/${place}`, `${source}/${place}`])
       .map(([from, to]) => `[ ! -d ${from} ] || mount --bind -o ro ${from} ${to}`),
-    'hugo=$(command -v "$0") || exit 203',
+    'hugo=$(command -v "$0" || :)',
     `exec sh ${beside("generator.sh")} build "" "${variable}" ${cache} "$hugo" "$@"`,
   ].join("\n");
   const start = ["sh", "-ec", shell, path, ...buildArguments(flags)];
