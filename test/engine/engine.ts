@@ -247,6 +247,12 @@ export async function workspace(options: WorkspaceOptions = {}) {
     ...{ folder, env, stackFile, configure, setSecrets, stateText },
     up: (...flags: string[]) => operate("up", "--yes", "--skip-preview", ...flags),
     preview: (...flags: string[]) => operate("preview", ...flags),
+    /** Throws where anything is not as declared. */
+    async cleanPreview(): Promise<Run> {
+      const run = await operate("preview", "--expect-no-changes");
+      if (run.code !== 0) throw new Error(run.stdout + run.stderr);
+      return run;
+    },
     destroy: (...flags: string[]) => operate("destroy", "--yes", "--skip-preview", ...flags),
     resources: async (): Promise<Resource[]> => JSON.parse(await stateText()).deployment.resources ?? [],
     /** A command of infra/cli, run without a terminal and without an event log. */

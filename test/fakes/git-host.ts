@@ -76,15 +76,12 @@ export async function startGitHost(options: GitHostOptions = {}) {
     cgi(program, folder, request, response);
   }
 
-  const { port, open, close } = await listening(folder, answer, addresses, options.port);
+  const { port, close } = await listening(folder, answer, addresses, options.port);
 
   return {
     /** `folder` holds `<name>.git`. */
     ...{ port, folder, caFile, faults, files, lfs, logins, status, webhooks },
     ca: readFileSync(caFile, "utf8"),
-    /** Closes the port and all connections until `comeBack`. */
-    goAway: close,
-    comeBack: open,
     url: (repository: string) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
     /** Creates the repository at the first call. */
     repository(named: string, ...how: [format?: "sha1" | "sha256"]) {

@@ -20,35 +20,30 @@ export async function writeIdentity(folder: string, name: string): Promise<void>
   await authority.close();
 }
 
-/** Listens on one port of each address. A test closes it with all connections, and opens it again. */
+/** Listens on one port of each address. `close` ends all connections, too. */
 export async function listening(folder: string, answer: Answer, addresses: readonly string[], port = 0) {
   const identity = { cert: readFileSync(join(folder, "own.pem")), key: readFileSync(join(folder, "own.key")) };
   const sockets = new Set<Socket>();
-  let servers: Server[] = [];
+  const servers: Server[] = [];
   let at = port;
-  const open = async () => {
-    if (servers.length > 0) return;
-    for (const host of addresses) {
-      const server = createServer(identity, (request, response) => void answer(request, response));
-      server.on("connection", (socket: Socket) => {
-        sockets.add(socket);
-        socket.on("error", () => {}).on("close", () => sockets.delete(socket));
-      });
-      await new Promise<void>((resolve, reject) => {
-        server.once("error", reject).listen(at, host, resolve);
-      });
-      servers.push(server);
-      at = (server.address() as AddressInfo).port;
-    }
-  };
+  for (const host of addresses) {
+    const server = createServer(identity, (request, response) => void answer(request, response));
+    server.on("connection", (socket: Socket) => {
+      sockets.add(socket);
+      socket.on("error", () => {}).on("close", () => sockets.delete(socket));
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once("error", reject).listen(at, host, resolve);
+    });
+    servers.push(server);
+    at = (server.address() as AddressInfo).port;
+  }
   const close = async () => {
     const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
     for (const socket of sockets) socket.destroy();
     await Promise.all(closed);
-    servers = [];
   };
-  await open();
-  return { port: at, open, close };
+  return { port: at, close };
 }
 
 /** Has the requests of this process trust the authority, too. */
@@ -64,11 +59,11 @@ export async function startHttpsServer(answer: Answer) {
   const folder = mkdtempSync(join(tmpdir(), "pushgate-api-"));
   await writeIdentity(folder, "localhost");
   const caFile = join(folder, "ca.pem");
-  const { port, close: goAway } = await listening(folder, answer, ["localhost"]);
+  const { port, close } = await listening(folder, answer, ["localhost"]);
   return {
-    ...{ origin: `https://localhost:${port}`, ca: readFileSync(caFile, "utf8"), caFile, goAway },
+    ...{ origin: `https://localhost:${port}`, ca: readFileSync(caFile, "utf8"), caFile },
     async close() {
-      await goAway();
+      await close();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -165,14 +165,10 @@ export type Round = {
 };
 
 const files: readonly Mutation[] = [
-  ["proxy", `: >${paths.nginx}`, other(paths.nginx)],
-  ["proxy", `rm ${paths.nginxOwn.logrotate}`, `${paths.nginxOwn.logrotate} is missing`],
-  ["proxy", moved(paths.nginxOwn.tmpfiles), `${paths.nginxOwn.tmpfiles} is a symbolic link, not a file`],
   ["proxy", `chmod 0777 ${nginxFolders.logs}`, `the host reports "${nginxFolders.logs} 2777`],
   ["proxy", "usermod -aG adm pushgate-nginx", not("nginx's account", "pushgate-nginx / pushgate-nginx", "pushgate-ng")],
   ["receiver", `chown guest ${paths.receiverSettings}`, `${paths.receiverSettings} is 644 guest:root, declared is 644`],
   ["receiver", `rm -r ${paths.sysusers}`, `${paths.sysusers} is missing`],
-  ["receiver", `chmod 0666 ${paths.tmpfiles}`, `${paths.tmpfiles} is 666 root:root, declared is 644 root:root`],
   [
     "firewall",
     `echo '# own' >>${paths.nftables}
@@ -201,8 +197,6 @@ ${immutable(paths.nftables)}`,
   ],
   ["egress", `: >${paths.egress}; ${immutable(paths.egress)}`, other(paths.egress)],
   ["egress", "usermod -d /tmp pushgate-fetcher-docs", "\n- pushgate-fetcher-docs /tmp pushgate-fetcher-docs\n"],
-  ["builder", `rm ${paths.lib}/generator`, `${paths.lib}/generator is missing`],
-  ["builder", `echo x >${paths.builderSettings}/own.json`, stray(`${paths.builderSettings}/own.json`)],
   ["tools", `echo x >>${paths.tools}/sass-1.89.2/sass`, "another than was installed"],
   ["secrets", `chmod 0644 ${paths.credentials}/docs`, "\n- docs 644 root:root\n"],
   ["site", `rm ${paths.state}/sites/docs`, "note missing"],
@@ -240,7 +234,6 @@ systemctl daemon-reload && systemctl restart ${nginx} && rm -r /run/systemd/syst
   ["egress", "nft flush chain inet pushgate_egress output", "missing: meta skuid"],
   ["routing", `systemctl --quiet disable ${routing}`, not(`${routing} at boot`, "enabled", "disabled")],
   ["firewall", `sed -i 's/^After=.*//' ${at(firewall)}`, "\n+ After=nftables.service\n"],
-  ["firewall", "nft flush table inet pushgate", 'the host reports "missing: '],
   ["guard", `systemctl --quiet disable ${guard}`, not(`${guard} at boot`, "enabled", "disabled")],
   ["builder", `systemctl stop ${units.buildPath("site")}`, `${units.site("site")} that are not active`],
   [
@@ -286,8 +279,6 @@ const stamps: readonly Mutation[] = [
   ["firewall", `rm ${stamp("firewall")}`, "no stamp"],
   // Of an earlier apply: nothing on the host differs, so preview shows the step alone.
   ["routing", `sed -i '1s/.*/${sealed("routing", "0.1.0-01234567")}/' ${stamp("routing")}`],
-  ["tools", `sed -i '1s/.*/0123456789ab/' ${stamp("tools")}`, "the stamp on the host is not valid"],
-  ["proxy", `cp ${stamp("receiver")} ${stamp("proxy")}`, "the stamp on the host is not valid"],
   // nginx has not yet read its files when the command ends: the next change must not be among them.
   ["proxy", during(paths.nginx, `systemctl reload ${nginx} && sleep 1`), installed(nginx)],
   // Of the right key, near its end.
@@ -299,14 +290,8 @@ const stamps: readonly Mutation[] = [
   ["receiver", `printf '\\033[2J\\033]0;own\\007' >${stamp("receiver")}`, "the stamp on the host is not valid"],
   ["builder", `echo '$(reboot);\`reboot\`' >${stamp("builder")}`, "the stamp on the host is not valid"],
   ["egress", `: >${stamp("egress")}`, "the stamp on the host is not valid"],
-  ["secrets", moved(stamp("secrets")), "the stamp on the host is not valid"],
   ["packages", `rm ${stamp("packages")} && mkdir ${stamp("packages")}`, "the stamp on the host is not valid"],
   ["site", `yes 0123456789ab | head -n 100000 >${stamp("site")}`, "the stamp on the host is not valid"],
-  [
-    "client-ca",
-    `cp /dev/null ${stamp("client-ca")} && chmod 0 ${stamp("client-ca")}`,
-    "the stamp on the host is not valid",
-  ],
 ];
 
 const broken: readonly Mutation[] = [
@@ -423,7 +408,6 @@ export async function repairs(
     expect(seen.map((answers) => answers[i]!.status).join(" ")).toMatch(
       breaks ? /^((?!20[02])\d+ )*20[02]( 20[02])*$/ : /^20[02]( 20[02])*$/,
     );
-  const again = await stack.preview("--expect-no-changes");
-  expect(again.code, again.stdout).toBe(0);
+  await stack.cleanPreview();
   return { mutations: all.length, looks: seen.length };
 }

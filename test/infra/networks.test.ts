@@ -17,12 +17,6 @@ test.each(Object.entries(networks))("%s is sorted, has no overlaps, and names it
   expect(confirmed).toMatch(/^20\d\d-\d\d-\d\d$/);
 });
 
-test("GitHub's list holds the three ranges of 2026-10-29", () => {
-  expect(networks.githubHooks.cidrs).toEqual(
-    expect.arrayContaining(["9.234.98.160/28", "9.234.98.176/28", "9.234.106.48/28"]),
-  );
-});
-
 // nginx takes the real address from a peer in Cloudflare's ranges, so a git host in them could name any source.
 test("no git host's range overlaps Cloudflare's", () => {
   const { cloudflare, ...gitHosts } = networks;

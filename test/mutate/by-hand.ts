@@ -159,10 +159,8 @@ export const byHand: readonly ByHand[] = [
     ['is_link_of "$1" "$root" || exit 0', ":"],
     ['  [ -z "$others" ] || {', "  true || {"],
   ]),
-  ...within("service/settings.ts", "test/service/receiver/process.test.ts", [
-    ['process.stdout.on("error", () => {});', ""],
-    ["? 78 : 1", "? 1 : 1"],
-  ]),
+  ["service/settings.ts", 'process.stdout.on("error", () => {});', "", "test/service/receiver/process.test.ts"],
+  ["service/settings.ts", "? 78 : 1", "? 1 : 1", "test/infra/host/programs.test.ts"],
   ...within("service/receiver/main.ts", "test/service/receiver/process.test.ts", [
     ["void drain(servers).then(() => process.exit(0))", "process.exit(0)"],
     [", metrics.count)", ")"],

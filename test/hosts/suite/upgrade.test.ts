@@ -21,11 +21,6 @@ describe.each(releasedVersions())("from %s", (released) => {
     await world?.close();
     await host?.kill();
   });
-  const clean = async () => {
-    const preview = await world.stack.preview("--expect-no-changes");
-    expect(preview.code, preview.stdout).toBe(0);
-    return preview;
-  };
 
   test("no delivery is rejected while up brings the host to the present version, and nothing is made anew", async () => {
     expect(await world.deliver()).toMatchObject({ status: 202 });
@@ -39,7 +34,7 @@ describe.each(releasedVersions())("from %s", (released) => {
     for (const { steps } of [preview, up]) expect(steps.filter(({ op }) => op !== "update")).toEqual([]);
     expect(seen.flat().filter(({ status }) => status !== 202)).toEqual([]);
     expect(seen.length).toBeGreaterThan(5);
-    await clean();
+    await world.stack.cleanPreview();
     const { stdout } = await world.stack.pushgate("status", "--json");
     const { hosts, ...more } = JSON.parse(stdout);
     expect(more).toMatchObject({ version, faults: [] });
@@ -55,6 +50,6 @@ describe.each(releasedVersions())("from %s", (released) => {
     expect(up.code, up.stdout).toBe(0);
     for (const sum of (await keys()).split("\n")) expect(former).not.toContain(sum);
     expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
-    await clean();
+    await world.stack.cleanPreview();
   });
 });

@@ -55,18 +55,6 @@ test("the tick's unit needs no capability, and enters only the folder of root's 
   expect(values(tick, "CapabilityBoundingSet|ReadWritePaths")).toEqual([paths.rootRequests, ""]);
 });
 
-test("nothing but the ssh-agent has the deploy key, and nothing but the reporter what it sends with", () => {
-  const credentials = layer.files.flatMap(({ path, text }) =>
-    values(text, "LoadCredential|LoadCredentialEncrypted").map((value) => [path, value]),
-  );
-  const reporter = `${paths.units}/${units.report("docs")}.d/site.conf`;
-  expect(credentials).toEqual([
-    [`${paths.units}/${units.agent()}`, `deploy-key:${paths.credentials}/%i.deploy-key`],
-    [reporter, `status:${paths.credentials}/docs.status`],
-    [reporter, `notify:${paths.credentials}/docs.notify`],
-  ]);
-});
-
 test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
   const unit = text(units.mail("docs"));
   expect(values(unit, "ExecStart")).toEqual([
@@ -79,14 +67,12 @@ test("sendmail has the addresses as its arguments, and its unit nothing that imp
   );
 });
 
-test("systemd reads no specifier in a policy, and no placeholder in a path; ssh reads a host key in each line", () => {
-  const hugo = { ...site.hugo, http: ["^https://api/%20$"] };
+test("no placeholder is read in a path, and ssh reads a host key in each line", () => {
   const knownHosts = ["a ssh-ed25519 A", "a ssh-rsa B"];
-  const files = filesOf(changed({ content: "/home/@user@/content", hugo, knownHosts }));
+  const files = filesOf(changed({ content: "/home/@user@/content", knownHosts }));
   expect(endingIn("docs.known_hosts", files)).toBe("a ssh-ed25519 A\na ssh-rsa B\n");
-  const unit = endingIn(units.generator("docs"), files);
-  expect(unit).toContain('Environment="HUGO_SECURITY_HTTP_URLS=(^https://api/%%20$)"');
-  expect(values(unit, "BindReadOnlyPaths")).toContain("-/home/@user@/content:/content");
+  const mounts = values(endingIn(units.generator("docs"), files), "BindReadOnlyPaths");
+  expect(mounts).toContain("-/home/@user@/content:/content");
 });
 
 test("no fact exceeds what a host's answer may hold, however many sites there are", () => {
@@ -160,16 +146,13 @@ test("the generator's shell says which build it is, lists folders and pages, and
   expect([status, printed.at(-1)]).toEqual([0, `https://preview.example.org/map/${flags}`]);
 });
 
-test("the settings of previews name their address, which the builder sends to Hugo; they have credentials of their own", () => {
+test("the settings of previews name their address, and they have credentials of their own", () => {
   const settings = changed({ previews: { hostname: "preview.example.org", branches: ["*"], keep: 10 } });
   const files = filesOf(settings);
   expect(JSON.parse(endingIn("builder/docs-previews.json", files))).toMatchObject({
     hook: "docs-previews",
     previews: { branches: ["*"], keep: 10, url: "https://preview.example.org/" },
   });
-  expect(values(endingIn(units.generator("docs-previews"), files), "ExecStart")[0]).toMatch(
-    /^\S+\/generator build "" HUGO_BASEURL \/cache \/\S+ --minify /,
-  );
   expect(credentialFiles(settings)).toEqual(
     [...credentialFiles(rebuilt), "docs-previews.deploy-key", "docs-previews.status"].sort(),
   );

@@ -15,25 +15,20 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
-import { folderQuestion, foldersOfSites, scheduleQuestion, siteLayer } from "../../../infra/host/site/site.ts";
+import { foldersOfSites, scheduleQuestion, siteLayer } from "../../../infra/host/site/site.ts";
 import { rebuilt, serving } from "../../fixtures.ts";
 import { inNamespace, needs, Root } from "./namespace.ts";
 
 const { script } = siteLayer(rebuilt);
 
-test("the layer has the probe look whether each folder is fit, with its key, and at each schedule once", () => {
-  const settings = serving(rebuilt, { folders: { downloads: "/srv/downloads" } });
-  const content = (of: string, account: string, groups: string) =>
-    `content_folder '${of}' 'pushgate-generator-${account}' '${groups}'`;
-  const queried = [
-    ["hooks[0].site.webRoot", "/var/www/site", "web_root 'site' '/var/www/site'"],
-    ["hooks[0].site.content", "/srv/content/site", content("/srv/content/site", "site", "--clear-groups")],
-    ["hooks[0].site.folders.downloads", "/srv/downloads", "served_folder '/srv/downloads' 'pushgate-nginx'"],
-    ["hooks[1].site.webRoot", "/srv/docs/www", "web_root 'docs' '/srv/docs/www'"],
-    ["hooks[1].site.content", "/home/docs/content", content("/home/docs/content", "docs", "--groups=docs")],
-  ];
-  expect(foldersOfSites(settings).map(({ key, path, read }) => [key, path, read])).toEqual(queried);
-  expect(folderQuestion(settings).facts).toEqual(queried.map(([, name, read]) => ({ name, read })));
+test("the probe looks whether a served folder is fit, each folder has its key, and each schedule is there once", () => {
+  const folders = foldersOfSites(serving(rebuilt, { folders: { downloads: "/srv/downloads" } }));
+  expect(folders.map(({ key }) => key)).toEqual([
+    ...["webRoot", "content", "folders.downloads"].map((key) => `hooks[0].site.${key}`),
+    ...["webRoot", "content"].map((key) => `hooks[1].site.${key}`),
+  ]);
+  const read = "served_folder '/srv/downloads' 'pushgate-nginx'";
+  expect(folders[2]).toMatchObject({ path: "/srv/downloads", read });
   const twice = { ...rebuilt, hooks: [...rebuilt.hooks, rebuilt.hooks[1]!] };
   expect(scheduleQuestion(twice).facts.map(({ name }) => name)).toEqual(["Mon..Fri 06:00"]);
 });

@@ -5,7 +5,6 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { Credentials } from "../../../infra/config/settings.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { both, bundled, type Rewrite, replaced } from "../bundles.ts";
 import { launched, onLoopback } from "../receiver-process.ts";
@@ -14,14 +13,12 @@ import { answer, dial, exchange, head, hooks, limits } from "./harness.ts";
 type Given = {
   /** Of the sockets, as systemd passes them. */
   readonly names?: readonly string[];
-  /** The secrets of each hook. */
-  readonly known?: Credentials;
   readonly rewrite?: Rewrite;
   readonly prepare?: (spool: string) => void;
 };
 
 /** A receiver for one test: its bundle as a process, on sockets that it inherits, and a folder of its own. */
-async function activatedReceiver({ names = ["github"], known, rewrite, prepare }: Given = {}) {
+async function activatedReceiver({ names = ["github"], rewrite, prepare }: Given = {}) {
   const root = mkdtempSync(join(tmpdir(), "pushgate-receiver-"));
   const spool = join(root, "spool");
   mkdirSync(spool);
@@ -29,7 +26,7 @@ async function activatedReceiver({ names = ["github"], known, rewrite, prepare }
   const bundle = join(root, "receiver.cjs");
   await bundled("receiver", bundle, rewrite);
   const sockets = await Promise.all(names.map(onLoopback));
-  const receiver = launched(root, { bundle, settings: { spool, hooks, limits }, known, names, sockets });
+  const receiver = launched(root, { bundle, settings: { spool, hooks, limits }, names, sockets });
   onTestFinished(() => {
     receiver.child.kill("SIGKILL");
     rmSync(root, { recursive: true, force: true });
@@ -57,13 +54,6 @@ test("the receiver serves each socket, prints a journal line for each request, a
   receiver.child.stdout?.destroy();
   for (let i = 0; i < 3; i++) expect((await send()).status).toBe(202);
   expect(receiver.child.exitCode).toBe(null);
-});
-
-test("the receiver reports faults of its settings and exits with 78", async () => {
-  const { receiver, exited } = await activatedReceiver({ known: { site: ["too-short-to-be-one"] } });
-  expect(await exited).toEqual([78, null]);
-  await expect.poll(() => receiver.err).toMatch(/^pushgate-receiver: 2 faults, not started:\n.*site, line 1 has .*\n/);
-  expect(receiver.err + receiver.out).not.toContain("too-short-to-be-one");
 });
 
 test("SIGTERM ends the receiver with 0 after it answered the open request, and at once for a kept connection", async () => {

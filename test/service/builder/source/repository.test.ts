@@ -26,15 +26,6 @@ async function checkedOut(files: Files, changes: Settings = {}): Promise<readonl
 }
 const has = (path: string) => existsSync(join(site.places.clone, path));
 
-test("a change of README.md builds nothing, and the next push is compared with the published commit", async () => {
-  const { head: commit } = site.status();
-  const head = site.push({ "README.md": "better" });
-  expect(await site.work()).toMatchObject({ head, deployed: { commit }, last: { result: "nothing" } });
-  site.repository.push({ "static/robots.txt": "" });
-  const { last } = await site.pushed({ LICENSE: "" });
-  expect(last).toMatchObject({ result: "published", reason: "changed: static/robots.txt" });
-});
-
 test("a commit that tracks content is rejected where the content is outside, but for .gitkeep and a link in its place", async () => {
   for (const [path, file] of [
     ["content/post/0.md", "mine now"],
