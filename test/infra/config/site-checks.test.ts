@@ -105,7 +105,7 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["egress[0]", ", which covers the host itself or its cloud's metadata", "127.0.0.0/8", "169.254.169.254"],
   ["egress[0]", ", which covers the host itself or its cloud's metadata", "126.0.0.0/7", "fe80::/64"],
   ["egress[0]", ", which is on the internet", "198.51.100.0/24"],
-  ["schedule", ". Use a calendar expression of systemd in quotes", "", "Mon ", " Mon", "0 6 * * *", "@daily"],
+  ["schedule", ". Use a calendar expression of systemd in quotes", "", "Mon ", " Mon", "Mon *", "0 6 * * *", "@daily"],
   ["schedule", ". Use a calendar expression of systemd in quotes", "daily;", "%h", "daily\nUnit=x", x(101)],
   ["writers", ". Use ", "two words", "$(id)", "..", "-a", "a".repeat(32)],
   ["assets[0]", ". Use ", "$(id)", ".css", "CSS", "a".repeat(11)],

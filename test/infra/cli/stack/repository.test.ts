@@ -13,8 +13,8 @@ const lines = (found: ReturnType<typeof findingsOf>) =>
   );
 
 /**
- * A name, files with their texts, and after "=" the keys and values, or how a sentence begins. The first rows are what
- * public sites have in these files, shortened.
+ * A name, files with their texts, and after "=" the keys and values, with the reason or without, or how a sentence begins.
+ * The first rows are what public sites have in these files, shortened.
  */
 const sites = String.raw`
 google/docsy-example
@@ -27,8 +27,8 @@ package.json {"scripts":{"_hugo":"hugo --cleanDestinationDir","build:preview":"n
 
 CaiJimmy/hugo-theme-stack-starter
 config/_default/config.toml
-config/_default/module.toml [[imports]]\npath = "github.com/CaiJimmy/hugo-theme-stack/v4"
-.github/workflows/deploy.yml jobs: { build: { env: { DART_SASS_VERSION: 1.97.1, HUGO_VERSION: 0.154.2 }, steps: [{ uses: peaceiris/actions-hugo@v3, with: { hugo-version: latest } }, { run: 'hugo --gc --baseURL "$\{{ steps.pages.outputs.base_url }}/" --cacheDir x' }] } }
+config/_default/module.yml imports: [{ path: github.com/CaiJimmy/hugo-theme-stack/v4 }]
+.github/workflows/deploy.yml jobs: { build: { env: { DART_SASS_VERSION: 1.97.1, HUGO_VERSION: 0.154.2 }, steps: [{ uses: peaceiris/actions-hugo@v3, with: { hugo-version: latest } }, { run: 'hugo --gc --baseURL "$\{{ steps.pages.outputs.base_url }}/" --cacheDir x-D' }] } }
 = tools.hugo: {"least":"0"}; tools.sass: 1.97.1; Hugo modules: go.sum is missing; hugo.arguments: --gc
 
 letsencrypt/website
@@ -69,8 +69,8 @@ package-lock.json
 
 etcd-io/website
 config.yaml
-package.json {"devDependencies":{"docsy":"github:google/docsy#semver:0.15.0","postcss-cli":"^11.0.0"}}
-= no file names a release; site.npm rejects what is from no registry: ${"`"}docsy; package.json has ${"`"}postcss-cli${"`"}, but no lock file
+package.json {"devDependencies":{"docsy":"github:google/docsy#semver:0.15.0","autoprefixer":"1","postcss":"1","postcss-cli":"^11.0.0","rtlcss":"1"}}
+= no file names a release; site.npm rejects what is from no registry: ${"`"}docsy; package.json has ${"`"}autoprefixer${"`"}, ${"`"}postcss${"`"}, ${"`"}postcss-cli${"`"}, but no lock file. If Hugo runs them: npm install --package-lock-only, and commit it
 
 spiffe/spiffe.io
 config.toml
@@ -106,21 +106,51 @@ go.mod require a.b/c v1.0.0\nreplace a.b/c => ../c
 
 a download in a workflow of Forgejo
 hugo.toml
-.forgejo/workflows/x.yaml jobs: { a: { steps: [{ run: 'curl -LO https://x/hugo_extended_0.147.1_linux-amd64.deb' }] } }
-= tools.hugo: 0.147.1
+.forgejo/workflows/x.yaml jobs: { a: { steps: [{ run: 'curl -LO https://x/hugo_extended_0.147.10_linux-amd64.deb' }] } }
+= tools.hugo: 0.147.10
 
 Vercel, and Render
 hugo.toml
 render.yaml services: [{ envVars: [{ key: SASS_VERSION, value: 1.97.1 }] }]
-vercel.json {"build":{"env":{"HUGO_VERSION":"0.140"}},"buildCommand":"HUGO_PARAMS_STAGE=beta hugo --config a.toml && npx pagefind"}
-= tools.hugo: 0.140.0; tools.sass: 1.97.1; hugo.variables.HUGO_PARAMS_STAGE: beta; vercel.json has ${"`"}--config${"`"}, for which; vercel.json also runs ${"`"}npx pagefind${"`"}
+vercel.json {"build":{"env":{"HUGO_VERSION":"0.140","HUGO_BASEURL":"https://b.example/"}},"buildCommand":"HUGO_PARAMS_STAGE=beta hugo --config a.toml && npx pagefind"}
+= tools.hugo: 0.140.0; tools.sass: 1.97.1; hugo.baseUrl: https://b.example/; hugo.variables.HUGO_PARAMS_STAGE: beta; vercel.json has ${"`"}--config${"`"}, for which; vercel.json also runs ${"`"}npx pagefind${"`"}
 
 a site in a folder, beside a theme's example, and version managers
+docs/deep/hugo.toml baseURL = "/"
 docs/config.toml baseURL = "/"
+docs/data/config.yaml a: 1
+.example/config.toml baseURL = "/"
 themes/a/exampleSite/config.toml baseURL = "/"
 .tool-versions hugo extended_0.120.4\n
 mise.toml [tools]\nhugo = "0.121"
-= folder: docs; tools.hugo: 0.120.4
+= folder: docs (${"`"}docs/config.toml${"`"}, ${"`"}docs/deep/hugo.toml${"`"} is Hugo's configuration); tools.hugo: 0.120.4 (.tool-versions has it
+
+what is not used: a low release, lines of git, submodules that are gone, a comment and another key
+hugo.toml [module.hugoVersion]\nmin = "0.100.0"
+.mise.toml [tools]\nhugo = "0.121"
+.node-version 20.11.1
+go.mod module a // require
+.gitattributes * text
+.gitmodules [submodule "a"]\n\turl = git@github.com:a/b\n[submodule "b"]\n\turl = git@git.example.org:b
+.github/workflows/x.yml hugo: { dry_run: hugo --buildFuture }
+package.json {"devDependencies":{"autoprefixer":"1"}}
+package-lock.json
+= tools.hugo: 0.121.0 (.mise.toml has it); tools.node: 20.11.1 (.node-version has 20.11.1); npm: true
+
+a container
+site/hugo.toml baseURL = "x"
+site/package.json {"devDependencies":{"autoprefixer":"1"}}
+site/package-lock.json
+Dockerfile LABEL FROM node:16\nFROM node:20.11.1 AS x\nRUN  HUGO_ENV=a  hugo  build -DF -b https://b.example/ --source ././site/
+= folder: site (Dockerfile builds there); no file names; tools.node: 20.11.1 (Dockerfile has; npm: true; hugo.baseUrl: https://b.example/; hugo.arguments: --buildDrafts; hugo.arguments: --buildFuture; hugo.variables.HUGO_ENV: a
+
+scripts of yarn, and a replaced module
+docs/hugo.toml baseURL = "x"\n[module]\nreplacements = "a.b/c -> x"
+docs/go.mod require a.b/c v1.0.0
+netlify.toml [build]\ncommand = "cd  docs && SASS_VERSION=1.97.1 x && yarn build"\n[build.environment]\nHUGO_EXTENDED_X = "1"
+docs/package.json {"scripts":{"build":"hugo --themes=a"},"devDependencies":{"autoprefixer":"1"},"engines":{"node":">=18"}}
+docs/package-lock.json
+= folder: docs; no file names; tools.sass: 1.97.1; tools.node: {} (docs/package.json has >=18); npm: true; Hugo modules: some are replaced; hugo.variables.HUGO_EXTENDED_X: 1; netlify.toml has ${"`"}--themes${"`"}, for
 
 layouts of a later Hugo, and Dart Sass in one
 hugo.toml
@@ -133,7 +163,7 @@ themes/a/theme.toml min_version = "0.41"
 .github/workflows/x.yml jobs: { a: { steps: [{ run: 'get $\{{ vars.HUGO_VERSION || 1 }}' }] } }
 go.mod require a.b/c v1.0.0
 _vendor/modules.txt
-.gitattributes *.png filter=lfs
+static/.gitattributes *.png filter=lfs
 = no file names; Hugo modules: nothing to set, they are in _vendor; Git LFS: nothing to set
 
 a theme with an example
@@ -142,6 +172,7 @@ exampleSite/hugo.toml baseURL = "x"
 
 no site, and a file that is no TOML
 netlify.toml = broken
+hugo.toml.bak
 = Hugo's configuration is in no folder of the repository
 `;
 
@@ -157,7 +188,8 @@ test.each(
     text!.replaceAll("\\n", "\n").replaceAll("\\t", "\t").replaceAll("$\\{", "${"),
   ]);
   const expected = row.at(-1)!.slice(2).split("; ");
-  const found = lines(findingsOf(filesOf(Object.fromEntries(texts)), {}));
+  const all = findingsOf(filesOf(Object.fromEntries(texts)), {});
+  const found = lines(all).map((line, i) => (all[i]!.key ? `${line} (${all[i]!.says})` : line));
   expect(found.map((line, i) => line.slice(0, expected[i]?.length))).toEqual(expected);
 });
 
@@ -208,7 +240,12 @@ test.each([
 
 test("where files disagree, the one that builds the production site counts, and the line names the others", () => {
   const texts = {
-    ...{ "hugo.toml": 'theme = "a"', "themes/a/theme.toml": 'min_version = "0.158.0"', ".hugo-version": "0.120.0" },
+    ...{
+      "hugo.toml": 'theme = ["b", "a"]',
+      "themes/b/theme.toml": 'min_version = "0.157.0"',
+      "themes/a/theme.toml": 'min_version = "0.158.0"',
+      ".hugo-version": "0.120.0",
+    },
     ".github/workflows/x.yml": "hugo: { with: { hugo-version: 0.140.0 } }",
     "netlify.toml":
       '[build.environment]\nHUGO_VERSION = "0.150.0"\n[context.production.environment]\nHUGO_VERSION = "0.152.2"',

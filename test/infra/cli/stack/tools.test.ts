@@ -18,9 +18,12 @@ const pages: Record<string, string> = {
   "https://nodejs.org/dist/v22.20.0/SHASUMS256.txt": `${hex}  node-v22.20.0-linux-x64.tar.gz\n`,
   // Redirects to this address.
   "https://github.com/gohugoio/hugo/releases/latest": "https://github.com/gohugoio/hugo/releases/tag/v0.152.2",
+  "https://github.com/sass/dart-sass/releases/latest": "https://github.com/sass/dart-sass/releases/tag/1.89.2",
   "https://nodejs.org/dist/index.json": '[{"version":"v23.1.0"},{"version":"v22.20.0"},{"version":"v22.19.0"}]',
   "https://mirror.example.org/tools/dart-sass-1.89.2-linux-x64.tar.gz": "for amd64",
 };
+const large = `${page.replace(/0\.152\.2$/, "0.152.4")}/hugo_0.152.4_checksums.txt`;
+const away = `${page.replace(/0\.152\.2$/, "0.152.5")}/hugo_0.152.5_checksums.txt`;
 const sass = { version: "1.89.2", amd64: sumOf("for amd64"), arm64: sumOf("for arm64") };
 const configure = (site: object) =>
   hosts.configure(["web1"], [hookOf({ name: "docs" }), hookOf({ site: { webRoot: "/var/www/site", ...site } })]);
@@ -33,8 +36,9 @@ beforeEach(() => {
   hosts.program("web1/bin/dpkg", "echo amd64");
   configure({});
   vi.stubGlobal("fetch", async (url: string) => {
-    const text = pages[url];
-    const body = [Buffer.from(text ?? "")];
+    if (url === away) throw new Error("fetch failed", { cause: new Error("no route") });
+    const text = url === large ? "" : pages[url];
+    const body = url === large ? [Buffer.alloc(1), Buffer.alloc(1 << 28)] : [Buffer.from(text ?? "")];
     const at = text?.startsWith("https:") ? text : url;
     return { ok: text !== undefined, status: text === undefined ? 404 : 200, url: at, body };
   });
@@ -55,6 +59,8 @@ test.each([
   ["go=1.25.0", '"go=1.25.0" is no release.'],
   ["hugo=0.152.3", `${page.replace(/2$/, "3")}/hugo_0.152.3_checksums.txt is answered 404. Name a release that`],
   ["node=22.20.0", unlisted],
+  ["hugo=0.152.4", `${large} has more than 256 MiB.`],
+  ["hugo=0.152.5", `${away} was not downloaded: no route`],
 ])("tools writes nothing for %s", async (word, says) => {
   expect(await hosts.run("tools", "site", "sass=1.89.2", word)).toEqual(ends(1, /^$/, says));
   expect(written()).toBe("");
@@ -100,22 +106,30 @@ test("tools proposes what the repository says, writes what is missing, and --che
 
 test("tools writes the newest releases where none is exact, or the least that is needed, and npm with Node alone", async () => {
   const files = {
-    ...{ "hugo.toml": "", "layouts/all.html": "" },
+    ...{ "hugo.toml": "", "layouts/all.html": "dartsass" },
     "package-lock.json": "{}",
     "package.json": '{"dependencies":{"postcss-cli":"1"}}',
   };
   hosts.git({ ...files, "layouts.txt": "", "netlify.toml": "[build]\ncommand = \"hugo -e 'a b'\"" });
   const lines =
-    /\+ tools\.hugo: the newest release .*\n {2}\+ tools\.node: .*\n {2}\+ npm: true .*\n {4}hugo\.environment: a b is not accepted/;
+    /\+ tools\.hugo: the newest release .*\n {2}\+ tools\.sass: .*\n {2}\+ tools\.node: .*\n {2}\+ npm: true .*\n {4}hugo\.environment: a b is not accepted/;
   const stderr = `pushgate: ${unlisted} release.\n`;
   expect(await hosts.run("tools", "site", "--yes")).toEqual({ ...ends(1, lines), stderr });
-  expect(written()).toMatch(/^config set-all .*tools\.hugo\.version=0\.152\.2 .*tools\.hugo\.arm64=d+ <>\n$/);
+  expect(written()).toMatch(
+    /^config set-all .*tools\.hugo\.version=0\.152\.2 .*tools\.hugo\.arm64=d+ .*tools\.sass\.version=1\.89\.2 /,
+  );
+  configure({ npm: true, tools: { hugo: release("0.152.2"), sass: release("1.89.2"), node: release("22.20.0") } });
+  hosts.git({ ...files, ".nvmrc": "22" });
+  expect((await hosts.run("tools", "site", "--check")).code).toBe(0);
+  configure({});
   const needs = (version: string) => `[module.hugoVersion]\nmin = '${version}'`;
   hosts.git({ "hugo.toml": needs("0.152.2") });
   expect((await hosts.run("tools", "site", "--yes")).stdout).toContain(
     "+ tools.hugo: 0.152.2 (Hugo's configuration needs",
   );
   expect(written()).toContain("tools.hugo.version=0.152.2");
+  hosts.git({ "hugo.toml": needs("0.152.2"), ".hugo-version": "latest" });
+  expect((await hosts.run("tools", "site", "--yes")).stdout).toContain("site is built with\n  hugo 0.152.2\n");
   hosts.git({ "hugo.toml": needs("0.160.0"), ".hugo-version": "latest" });
   const none = ends(1, "the distribution's programs", "names no fitting release");
   expect(await hosts.run("tools", "site", "--yes")).toEqual(none);
