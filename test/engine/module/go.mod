@@ -1,4 +1,6 @@
 // The Pulumi engine as the tests run it: one line to build `pulumi` from its module, pinned by go.sum.
+// go.sum has the modules that the build reads, for Linux and macOS: empty it, and run `go list -mod=mod -deps` with the tool's
+// path for each GOOS and GOARCH. `go mod tidy` would add those of the tests of other modules.
 // pkg and sdk at the same release: upstream's tags mix them.
 module pushgate.test/engine
 
