@@ -72,14 +72,18 @@ test.each([
 ])(
   "a %s is sent anew where the server had closed the connection that was kept: its body is %s",
   async (_, body, says) => {
-    answer = (response) => void response.end("first");
+    let type: string | undefined;
+    answer = (response) => {
+      type = response.req.headers["content-type"];
+      response.end("first");
+    };
     const bounds = { seconds: 30, keeps: true };
     const asked = () =>
       exchange({ ...what(), body }, bounds).then(
         ({ text }) => text,
         (error: Error) => error.message,
       );
-    expect(await asked()).toBe("first");
+    expect([await asked(), type]).toEqual(["first", body && "application/json"]);
     let seen = 0;
     answer = (response) => {
       if (seen++ === 0) response.socket!.destroy();

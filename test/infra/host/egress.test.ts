@@ -170,5 +170,8 @@ test("every account that the layer makes has a line that confines it, and a fact
   const confined = [...textOf(paths.egress).matchAll(/^([\w-]+);/gm)].map(([, name]) => name!);
   const held = layer.facts.filter(({ read }) => read.startsWith(`accounts 'pushgate-`));
   const wanted = held.flatMap(({ want }) => want.split("\n").map((line) => line.split(" ")[0]!));
+  expect(layer.script).toMatch(
+    /^homes='pushgate-build-site:\/var\/lib\/pushgate-sites pushgate-generator-site:\/nonexistent /m,
+  );
   expect([confined.toSorted(), wanted.toSorted()]).toEqual([accounts.toSorted(), accounts.toSorted()]);
 });

@@ -37,6 +37,8 @@ test("the outbox is bounded, has reports in the order of their numbers, and a ha
 
 test.each<[string, object, isRead?: true]>([
   ["a recipient in another folder", { to: "notify.../x" }],
+  ["more after a recipient's name", { to: "status!" }],
+  ["more after an address", { url: "https://www.example.org/ x" }],
   ["a commit of 39 digits", { commit: "1".repeat(39) }],
   ["a commit of 65 digits", { commit: "1".repeat(65) }],
   ["a commit in capitals", { commit: "A".repeat(40) }],
