@@ -45,7 +45,13 @@ export const areas: readonly Area[] = [
     sources: ["receiver", "git-hosts", "journal.ts", "limits.ts", "settings.ts", "printable.ts", "tried.ts"].map(
       (name) => `service/${name}`,
     ),
-    tests: ["test/service/receiver", "test/service/git-hosts", "test/service/reporter"],
+    // reference.test.ts has the words for the limits, which are keys of the configuration.
+    tests: [
+      "test/service/receiver",
+      "test/service/git-hosts",
+      "test/service/reporter",
+      "test/infra/config/reference.test.ts",
+    ],
     score: 92,
   },
   {

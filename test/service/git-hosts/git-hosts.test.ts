@@ -5,6 +5,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { networks } from "../../../infra/networks.ts";
 import { gitHostNames, gitHosts, markedBy } from "../../../service/git-hosts/index.ts";
 import { type Decision, decide } from "../../../service/git-hosts/payload.ts";
+import { repositoryOf } from "../../../service/git-hosts/repository.ts";
 import { isKey, writtenKey } from "../../../service/git-hosts/standard-signature.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { badlySigned, pushes } from "../../fakes/pushes.ts";
@@ -55,6 +56,12 @@ test("a delivery of another git host than the hook's is named in the journal", a
   expect(own).not.toContain("gitlab");
   const reason = /^the headers are those of gitlab, and the hook's gitHost is github\. Correct hooks\[\]\.gitHost/;
   expect(other).toMatch(reason);
+});
+
+test("a repository's address names host and port, and another text neither", () => {
+  const addresses = ["https://H/a", "ssh://g@h/a", "https://h:8443/a", "g@h:a/b", "nothing"];
+  const found = addresses.map(repositoryOf).map(({ host, port, names }) => [host, port, names.join()]);
+  expect(found).toEqual([...[443, 22, 8443].map((port) => ["h", port, "a"]), ["h", 22, "a,b"], ["", 22, ""]]);
 });
 
 test.each(pushes)("what a push means at %s %#", (name, payload, more, expected) => {
@@ -243,13 +250,14 @@ describe("Standard Webhooks", () => {
 });
 
 describe("GitLab's tokens", () => {
-  const { verify, signatureFault } = gitHosts.gitlab;
+  const { verify, sign, signatures, signatureFault } = gitHosts.gitlab;
   const body = bytes(gitlabPayload());
   const token = { "x-gitlab-token": secret };
   const signed = (with_: string) => standardHeaders(body, with_);
 
   test("the secret token is accepted where the hook's secret is one", () => {
     expect(verify(secret, body, token)).toBe(true);
+    expect([sign(secret, "", ""), signatures.at(-1)]).toEqual([token, { header: "x-gitlab-token", prefix: "" }]);
     for (const other of [`${secret}x`, secret.slice(1), secret.toUpperCase(), "", `${secret}, ${secret}`])
       expect([other, verify(secret, body, { "x-gitlab-token": other })]).toEqual([other, false]);
     expect(verify("", body, { "x-gitlab-token": "" })).toBe(false);
