@@ -32,6 +32,8 @@ folders() { find /content -type d -printf '%i %C@ %p\n' 2>/dev/null | sha256sum;
 unfit() { find /content ! -type d \( -type l -o -iname '_content*.gotmpl' \) -printf '%P\n' 2>/dev/null; }
 
 check_content() { # note
+  # What find's patterns match depends on no locale of the host.
+  export LC_ALL=C
   noted=$(cat -- "$1")
   case $noted in
     *[!0-9:]*) say "$noted" && exit 78 ;;
