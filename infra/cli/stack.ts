@@ -6,10 +6,9 @@ import type { InferOutput } from "valibot";
 import type { shape } from "../config/schema.ts";
 import { UserError } from "../user-error.ts";
 
-/** `shown`: its output goes to the terminal as it comes, on this descriptor. `input`: on its standard input, as for a secret. */
+/** `shown`: it has the terminal, and prints to this descriptor. `input`: on its standard input, as for a secret. */
 type How = {
   readonly shown?: 1 | 2;
-  readonly prompts?: boolean;
   readonly input?: string | undefined;
   readonly env?: Readonly<Record<string, string>>;
 };
@@ -28,9 +27,9 @@ export async function pulumi(args: readonly string[], how: How = {}) {
   return runPulumi(args, how);
 }
 
-async function runPulumi(args: readonly string[], { shown, prompts = false, input = "", env: more }: How) {
+async function runPulumi(args: readonly string[], { shown, input = "", env: more }: How) {
   const env = { ...process.env, ...more, ...(passphrase !== undefined && { PULUMI_CONFIG_PASSPHRASE: passphrase }) };
-  const stdio = [prompts ? "inherit" : "pipe", shown ?? "pipe", shown ? 2 : "pipe"] as const;
+  const stdio = [shown ? "inherit" : "pipe", shown ?? "pipe", shown ? 2 : "pipe"] as const;
   const running = spawn("pulumi", args, { stdio: [...stdio], env });
   // pulumi may end before it has read all of it.
   running.stdin?.on("error", () => {}).end(input);

@@ -8,17 +8,13 @@ import { UserError } from "../../user-error.ts";
 import { all, command, ended, named, type Options, ofStack, siteNamed, targets, valued } from "../command.ts";
 import { age, duration } from "../format.ts";
 import { readStack } from "../stack.ts";
-import { count, decoded, lastShape, text } from "./host-report.ts";
+import { count, decoded, lastShape, text, unitsIn } from "./host-report.ts";
 import { stepLine, stepsOn } from "./progress.ts";
 
 const runShape = v.object({
   ...{ number: count, ...lastShape.entries, release: v.nullish(text), pages: v.optional(count) },
-  ...{
-    subject: v.optional(text),
-    author: v.optional(text),
-    commits: v.optional(v.array(text), []),
-    failing: v.optional(v.object({ attempts: count })),
-  },
+  ...{ subject: v.optional(text), author: v.optional(text), commits: v.optional(v.array(text), []) },
+  failing: v.optional(v.object({ attempts: count })),
 });
 /** `output`: what its build printed. */
 export type Run = v.InferOutput<typeof runShape> & {
@@ -58,12 +54,10 @@ async function runsOf(host: Target, hooks: readonly string[], last: number): Pro
 export function runsIn(host: Pick<Target, "name">, answer: string): Run[] {
   const [states, ...lines] = answer.split("\n");
   if (lines.pop() !== "end") throw new UserError(`${host.name}: its answer is incomplete. Run the command again.`);
-  const idle = decoded(states?.split(" ")[1])
-    .split(/\n{2,}/)
-    .filter((block) => /^ActiveState=(inactive|failed)$/m.test(block));
+  const idle = unitsIn(states?.split(" ")[1]).filter(({ active }) => active === "inactive" || active === "failed");
   return lines.flatMap((line) => {
     const [hook = "", runs] = line.split(" ");
-    const isIdle = idle.some((block) => block.split("\n").includes(`Id=${units.build(hook)}`));
+    const isIdle = idle.some((unit) => unit.name === units.build(hook));
     const ofBuilder = decoded(runs).split("\n").filter(Boolean).reverse();
     return ofBuilder.map((run) => parse(run, { host: host.name, hook }, isIdle));
   });
@@ -101,22 +95,16 @@ function linesOf(run: Run, now: string): string[] {
   const took = result === "running" ? "" : ` in ${duration(total ?? 0)}`;
   const from = commit === null ? [] : [commit.slice(0, 7), subject, author && `by ${author}`];
   const made = result === "published" || result === "rolled back" ? [`${pages ?? 0} pages as ${release}`] : [];
-  const lines = [from.filter(Boolean).join(" "), triggersOf(run), reason, [...made, ...steps].join(", ")].filter(
-    Boolean,
-  );
-  const more =
-    output === undefined
-      ? []
-      : [...warnings.map((text) => `warning: ${text}`), ...(output === "" ? [] : output.split("\n"))];
+  const lines = [from.filter(Boolean).join(" "), triggersOf(run), reason, [...made, ...steps].join(", ")];
+  const printed = output ? output.split("\n") : [];
+  const more = output === undefined ? [] : [...warnings.map((text) => `warning: ${text}`), ...printed];
   return [
     `${String(number).padStart(4)}  ${result} ${age(at, now)}${took}${tries}`,
-    ...[...lines, ...more].map((line) => `      ${line}`.trimEnd()),
+    ...[...lines.filter(Boolean), ...more].map((line) => `      ${line}`.trimEnd()),
   ];
 }
 
 export const commitShape = /^[0-9a-f]{7,64}$/;
-
-const isFailed = ({ result }: Run): boolean => result === "failed" || result === "rejected";
 
 /** Of the commits that came with a run, it has the first 12 digits. */
 export const brings = ({ commit, commits }: Run, word: string): boolean =>
@@ -201,16 +189,11 @@ export const deploys = command({
   .option("--failed", "only runs that failed")
   .option("-f, --follow", "print the steps of builds and each run as they come, until Ctrl-C")
   .addCommand(named("show <run>", "print a run with what its build printed", showRun))
-  .action((name: string | undefined, { last, failed, follow: follows, ...options }: ListOptions) =>
-    follows
-      ? follow(name, options)
-      : print(
-          name,
-          options,
-          async (runs) => {
-            const wanted = ofEach(runs.filter((run) => !failed || isFailed(run)));
-            return [...wanted.values()].flatMap((of) => of.slice(0, last));
-          },
-          failed ? kept : last,
-        ),
-  );
+  .action(async (name: string | undefined, { last, failed, follow: follows, ...options }: ListOptions) => {
+    if (follows) return follow(name, options);
+    const choose = async (runs: readonly Run[]) => {
+      const wanted = ofEach(runs.filter(({ result }) => !failed || result === "failed" || result === "rejected"));
+      return [...wanted.values()].flatMap((of) => of.slice(0, last));
+    };
+    await print(name, options, choose, failed ? kept : last);
+  });

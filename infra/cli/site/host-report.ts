@@ -79,6 +79,13 @@ function unitOf(block: string) {
 }
 export type Unit = ReturnType<typeof unitOf>;
 
+/** From what `systemctl show` prints, in base64. */
+export const unitsIn = (base64?: string): Unit[] =>
+  decoded(base64)
+    .split(/\n{2,}/)
+    .filter(Boolean)
+    .map(unitOf);
+
 export function parseReport(name: string, answer: string, hooks: readonly Hook[]) {
   const lines = printableLines(answer).trim().split("\n");
   const after = (words: string): string[] => {
@@ -88,11 +95,7 @@ export function parseReport(name: string, answer: string, hooks: readonly Hook[]
   const [now] = after("pushgate 1");
   if (now === undefined || lines.at(-1) !== "end")
     throw new UserError(`${name}: its answer is incomplete. Run the command again.`);
-  const unitsOf = (owner: string) =>
-    decoded(after(`units ${owner}`)[0])
-      .split(/\n{2,}/)
-      .filter(Boolean)
-      .map(unitOf);
+  const unitsOf = (owner: string) => unitsIn(after(`units ${owner}`)[0]);
   const reports = hooks.map(({ name: hook }) => {
     const [deliveries = 0, requests = 0, taken = 0] = after(`hook ${hook}`).map(Number);
     const [encoded] = after(`status ${hook}`);

@@ -18,13 +18,8 @@ export async function* stepsOn(host: Target, hooks: readonly string[], signal?: 
     const of = hooks.find((name) => name === hook);
     if (of === undefined || (typeof step !== "string" && typeof result !== "string" && output === "")) continue;
     const said = { step: printable(String(step ?? result ?? "")), at: printable(String(at)) };
-    yield {
-      host: host.name,
-      hook: of,
-      ...said,
-      output: printableLines(String(output)),
-      isEnd: typeof result === "string",
-    };
+    const lines = printableLines(String(output));
+    yield { host: host.name, hook: of, ...said, output: lines, isEnd: typeof result === "string" };
   }
 }
 

@@ -117,18 +117,12 @@ export const where = command({
     const known = new Set(all.filter(({ state }) => !/^(waiting|not delivered)$/.test(state)).map(({ hook }) => hook));
     const found = all.filter(({ hook }) => known.size === 0 || known.has(hook));
     // The path of a preview begins with its branch.
-    const served = sites.filter(
-      ({ name, site, previews }) => known.has(name) && !previews && site?.hostname !== undefined,
-    );
+    const served = sites.filter(({ name, previews }) => known.has(name) && !previews);
     const pages = await Promise.all(
-      served.map(({ name, site }) =>
-        seen(
-          name,
-          new URL(page, `https://${site!.hostname}`).href,
-          found.filter(({ hook }) => hook === name),
-          site!.purge,
-        ),
-      ),
+      served.flatMap(({ name, site }) => {
+        const on = found.filter(({ hook }) => hook === name);
+        return site?.hostname ? [seen(name, new URL(page, `https://${site.hostname}`).href, on, site.purge)] : [];
+      }),
     );
     const [hook, ...others] = new Set(found.flatMap((one) => (one.state === "not delivered" ? [one.hook] : [])));
     const isMissing = hook !== undefined && found.every(({ state }) => state !== "waiting");

@@ -33,16 +33,13 @@ async function plan(stack: readonly string[]) {
 type Adoption = Resource & Live & { readonly parent?: string; readonly isNew: boolean };
 
 async function findAll(stack: readonly string[]): Promise<Adoption[]> {
-  const { token, baseUrl, zone: zoneName } = await accessOf(stack);
-  if (token === undefined)
-    throw new UserError("cloudflare:apiToken is not set. Run: npx pulumi config set --secret cloudflare:apiToken");
+  const { token, baseUrl = vendorUrl, zone: zoneName } = await accessOf(stack);
   const { declared, missing } = await plan(stack);
   const wanted = missing.filter(adoptable);
   if (wanted.length === 0) return [];
-  const api = cloudflareApi({ baseUrl: baseUrl ?? vendorUrl, token });
-  const zone = await zoneNamed(api, zoneName ?? "");
-  if (zone === undefined)
-    throw new UserError(`cloudflare:apiToken cannot read a zone ${zoneName}. Add that zone to the token's resources.`);
+  // The preview has read this zone with this token.
+  const api = cloudflareApi({ baseUrl, token: token! });
+  const zone = (await zoneNamed(api, zoneName!))!;
   return Promise.all(
     wanted.map(async (one) => {
       const isNew = missing.some(({ urn }) => urn === one.parent);
@@ -64,9 +61,8 @@ async function importAll(adoptions: readonly Adoption[], stack: readonly string[
     const nameTable = Object.fromEntries(parentsOf(false).map((urn) => [urn, urn]));
     writeFileSync(file, JSON.stringify({ nameTable, resources: [...rows, ...own] }));
     const flags = ["--yes", "--skip-preview", "--generate-code=false", "--non-interactive"];
-    const { code, stderr } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: 1 });
-    if (code !== 0)
-      throw new UserError(`pulumi import failed, see above; nothing changed at Cloudflare. ${stderr.trim()}`);
+    const { code } = await pulumi(["import", "--file", file, ...flags, ...stack], { shown: 1 });
+    if (code !== 0) throw new UserError("pulumi import failed, see above; nothing changed at Cloudflare.");
   } finally {
     rmSync(folder, { recursive: true });
   }
@@ -84,10 +80,8 @@ export const adopt = command({
   const found = await findAll(stack);
   if (found.length > 0) console.log("\nDeclared and not in the state:");
   for (const { type, name, id, what, notes = [] } of found) {
-    const kind = type.split(":").at(-1);
-    console.log(
-      id === undefined ? `  ${name}: does not exist` : `  ${name}: ${printable(`${what}`)}\n    ${kind} ${id}`,
-    );
+    const said = id === undefined ? "does not exist" : `${printable(`${what}`)}\n    ${type.split(":").at(-1)} ${id}`;
+    console.log(`  ${name}: ${said}`);
     for (const note of notes) console.log(`    ${printable(note)}`);
   }
   const existing = found.filter(({ id }) => id !== undefined);

@@ -49,7 +49,7 @@ async function preview(options: Options): Promise<{ code: number | null; items: 
     // --run-program: the engine reads Cloudflare with the token of the configuration, not with that of the last `up`.
     const args = ["preview", "--run-program", "--expect-no-changes", "--diff", "--event-log", log, ...ofStack(options)];
     // The variable admits --event-log, which Pulumi's Automation API has, too.
-    const how = { shown: options.json ? 2 : 1, prompts: true, env: { PULUMI_DEBUG_COMMANDS: "true" } } as const;
+    const how = { shown: options.json ? 2 : 1, env: { PULUMI_DEBUG_COMMANDS: "true" } } as const;
     const { code } = await pulumi(args, how);
     return { code, items: existsSync(log) ? await readPreviewed(log) : [] };
   } finally {

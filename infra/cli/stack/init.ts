@@ -85,7 +85,7 @@ function remaining(config: ReturnType<typeof configOf>, hook: string, secret: st
 async function makeStack(stack: string, config: object, hook: string, secret: string, token?: string): Promise<void> {
   const file = `Pulumi.${stack}.yaml`;
   // Its prompts for a new passphrase are pulumi's own.
-  const { code } = await pulumi(["stack", "init", stack], { shown: 1, prompts: true });
+  const { code } = await pulumi(["stack", "init", stack], { shown: 1 });
   if (code !== 0) throw new UserError("pulumi stack init failed, see above; nothing was written.");
   // Ctrl-C ends pulumi; this program then removes what it began.
   const goOn = (): void => {};

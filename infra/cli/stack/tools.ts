@@ -68,9 +68,7 @@ export const tools = command({
     const versions = entries.flatMap(([[, tool, key], version]) => (key === "version" ? [[tool, { version }]] : []));
     const now = { ...site.tools, ...Object.fromEntries(versions) };
     const lines = releasesOf({ tools: now }).map(({ tool, release }) => `  ${tool} ${release.version}`);
-    console.log(
-      [`${name} is built with`, ...(lines.length > 0 ? lines : ["  the distribution's programs"])].join("\n"),
-    );
+    console.log(`${name} is built with\n${lines.join("\n") || "  the distribution's programs"}`);
     if (failed.length > 0) throw new UserError(failed.join("\n"));
     if (entries.length > 0) console.log("Next: npx pulumi up");
   });
