@@ -91,10 +91,7 @@ lock(keep, records, parent);
 lockHosts(hosts, records);
 
 // Last of all, so that the other hosts and Cloudflare are done.
-rejectDown(
-  hosts,
-  [...records, ...clientCas].filter((one) => one !== undefined),
-);
+rejectDown(hosts, after(...records, ...clientCas).dependsOn);
 
 canary(settings, access.baseUrl, records);
 summary(settings, [...applied, ...clientCas, ...records]);

@@ -57,12 +57,7 @@ export function commonScript({ functions = "", files }: Pick<HostLayer, "functio
 }
 
 /** The rest of it. `input`: what `activate` reads; it may be a secret. */
-export function declaredScript(
-  layer: HostLayer,
-  stamp: string,
-  state: string = stateFolders.state,
-  input = "",
-): string {
+export function declaredScript(layer: HostLayer, stamp: string, state: string = stateFolders.state, input = "") {
   const { name, script = "", functions = "", files, facts, owns, activate, reactivate = ":", retire } = layer;
   const long = facts.find(({ want }) => Buffer.byteLength(want) > factCap);
   if (long !== undefined) throw new Error(`layer ${name}: the fact "${long.name}" is longer than ${factCap} bytes`);

@@ -48,13 +48,8 @@ function sending(
   bundles: readonly Sent[] = [],
 ): string[] {
   const sent = [...bundles, sentFile(layer.name, "sh", commonScript(layer))].map(({ file }) => word(file)).join(" ");
-  return [
-    "sh",
-    "apply/bounded.sh",
-    "sh",
-    "-c",
-    `cat -- ${sent} - | sh apply/ssh.sh ${destination(host).map(word).join(" ")} "$0"`,
-  ];
+  const send = `cat -- ${sent} - | sh apply/ssh.sh ${destination(host).map(word).join(" ")} "$0"`;
+  return ["sh", "apply/bounded.sh", "sh", "-c", send];
 }
 
 /** Applies on one host exclude each other: each depends on the one before it. */
@@ -129,12 +124,9 @@ export function applySecrets(
     report(host, name, verdict);
     return verdict.script;
   });
-  const inputs = {
-    interpreter: sending(host, layer),
-    create: applyCommand(host, timeout),
-    stdin: pulumi.secret(stdin),
-  };
-  return declare(commandOf(host, name), inputs, placing, true);
+  const interpreter = sending(host, layer);
+  const create = applyCommand(host, timeout);
+  return declare(commandOf(host, name), { interpreter, create, stdin: pulumi.secret(stdin) }, placing, true);
 }
 
 /** A command that stays as the state has it: the engine takes all of its inputs from there. */

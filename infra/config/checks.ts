@@ -69,10 +69,7 @@ function hostFaults(host: Placed<Host>, zone: string, isReal: boolean): Fault[] 
       faultsOf(`${key}.${name}`, {
         [`is "${address}", which the internet does not route. Use the public address; behind NAT, that of the router.`]:
           isIn("notPublic", address),
-        [`is "${address}", which is Cloudflare's own. Use the address of the host behind it.`]: isIn(
-          "cloudflare",
-          address,
-        ),
+        [`is "${address}", which is Cloudflare's. Use the address of the host behind it.`]: isIn("cloudflare", address),
         ...exampleFault(address, isReal),
       }),
     ),

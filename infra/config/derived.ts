@@ -81,10 +81,7 @@ export const namesOf = (settings: Pick<Settings, "hooks">, { hostname }: Pick<Ho
 ];
 
 export const hookHostnames = ({ hosts }: Pick<Settings, "hosts">): string[] =>
-  hosts
-    .filter(({ state }) => state !== "absent")
-    .map(({ hostname }) => hostname)
-    .sort();
+  hosts.flatMap(({ hostname, state }) => (state === "absent" ? [] : [hostname])).sort();
 
 /** Sorted; none where no host is left to serve them. */
 export function siteHostnames(settings: Settings): string[] {
@@ -97,10 +94,7 @@ export const allHostnames = (settings: Settings): string[] => [...hookHostnames(
 /** Whether a name is outside of the zone; never where the zone itself is not known. */
 export const isOutside = (hostname: string, zone: string): boolean => zone !== "" && !isWithin(hostname, zone);
 
-type Endpoint = Pick<Host, "name" | "hostname" | "state">;
-type Named = { readonly hosts: readonly Endpoint[]; readonly hooks: readonly Pick<Hook, "name">[] };
-
-export const webhookUrls = ({ hosts, hooks }: Named) =>
+export const webhookUrls = ({ hosts, hooks }: Pick<Settings, "hosts"> & { hooks: readonly Pick<Hook, "name">[] }) =>
   hooks.flatMap(({ name: hook }) =>
     hosts.flatMap(({ name: host, hostname, state }) =>
       state === "absent" ? [] : [{ hook, host, url: `https://${hostname}${webhookPath(hook)}` }],

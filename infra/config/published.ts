@@ -65,15 +65,3 @@ export function compared(owner: Owner, published: readonly string[]) {
     gone: committed.filter((cidr) => !published.includes(cidr)),
   };
 }
-
-/** A text for ranges that the hosts do not admit, and one for those that they admit in vain. */
-export function differences(owner: Owner, published: readonly string[]): { missing?: string; gone?: string } {
-  const [missing, gone] = Object.values(compared(owner, published)).map((cidrs) => cidrs.join(", "));
-  const next = `(${networks[owner].source}). Run npx pushgate networks, then npx pulumi up.`;
-  return {
-    ...(missing && {
-      missing: `${ownerNames[owner]} sends from ${missing}, too, which the hosts do not admit ${next}`,
-    }),
-    ...(gone && { gone: `the hosts admit ${gone}, which ${ownerNames[owner]} no longer names ${next}` }),
-  };
-}

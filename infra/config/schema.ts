@@ -12,24 +12,11 @@ const host = object({
   name: slug("Name of the host; part of resource names."),
   ssh: judged(sshFault, "user@host, an alias of ~/.ssh/config, or ssh://user@host:port", "Where `ssh` finds the host."),
   sudo: v.optional(boolean("Run commands as root through `sudo -n`, where the login is not root."), false),
-  address: checked(
-    isIPv4,
-    "an IPv4 address: pushgate supports no host that has IPv6 alone",
-    "Public IPv4 address, for DNS; behind NAT, that of the router.",
-  ),
+  address: checked(isIPv4, "an IPv4 address, not IPv6", "Public IPv4 address, for DNS; behind NAT, the router's."),
   address6: v.exactOptional(checked(isIPv6, "an IPv6 address", "Public IPv6 address, for DNS.")),
   hostname: dnsName("hooks.example.org", "Hostname for hooks only: Cloudflare blocks everything else there."),
-  originPort: amount(
-    1,
-    65_535,
-    8443,
-    "a TCP port",
-    "Port on which Cloudflare, and nothing else, reaches the host. No delivery is rejected while it changes.",
-  ),
-  state: v.optional(
-    oneOf(["present", "absent", "lost"], "`absent` removes everything; `lost` skips a host that is gone."),
-    "present",
-  ),
+  originPort: amount(1, 65_535, 8443, "a TCP port", "Port for Cloudflare alone. A change of it rejects no delivery."),
+  state: v.optional(oneOf(["present", "absent", "lost"], "`absent` removes all; `lost` skips a dead host."), "present"),
 });
 
 export const repositoryShape = judged(
@@ -42,23 +29,10 @@ export const hookName = slug(`Last segment of the path \`${webhookPath("<name>")
 
 const hook = object({
   name: hookName,
-  gitHost: oneOf(
-    gitHostNames,
-    "Git host that sends the deliveries; `github`, `gitlab` and `bitbucket` are the public services.",
-  ),
-  sources: v.exactOptional(
-    some(
-      range,
-      "source range",
-      "Source ranges of a git host whose ranges pushgate does not carry, as of a self-hosted one.",
-    ),
-  ),
+  gitHost: oneOf(gitHostNames, "Git host that delivers; `github`, `gitlab` and `bitbucket` are the public services."),
+  sources: v.exactOptional(some(range, "source range", "Source ranges of a git host that does not publish its own.")),
   repository: repositoryShape,
-  branch: judged(
-    branchFault,
-    "a branch name that git accepts, such as main",
-    "Branch that is published; a push to another branch is ignored.",
-  ),
+  branch: judged(branchFault, "a branch name that git accepts, such as main", "The only branch that is published."),
   site: v.exactOptional(described(site, "Website that a push becomes; without it, deliveries stay in the spool.")),
 });
 
@@ -67,9 +41,7 @@ const edge = object({
     ["free", "pro", "business", "enterprise", "enterprise-bots"],
     "What the zone pays for; `enterprise-bots` is Enterprise with the Bot Management add-on.",
   ),
-  botFightMode: v.exactOptional(
-    oneOf(["off"], "Free plan: switch Bot Fight Mode off for the whole zone.", "off, or leave it out"),
-  ),
+  botFightMode: v.exactOptional(oneOf(["off"], "Free plan: switch Bot Fight Mode off for the whole zone.")),
   generation: amount(1, 1_000_000, 1, "a whole number", "Raise it to renew Cloudflare's client certificate."),
   canary: v.exactOptional(boolean("Request the canary in `up` and `preview`; by default, if the API is Cloudflare's.")),
 });
@@ -77,13 +49,7 @@ const edge = object({
 const limits = object({
   ...receiverLimits.entries,
   // Not of the git host's own: its customers share them (docs/decisions/005).
-  proxyRate: amount(
-    1,
-    10_000,
-    200,
-    "a whole number",
-    "Requests a second that nginx passes on from one address outside of the git host's source ranges.",
-  ),
+  proxyRate: amount(1, 10_000, 200, "a whole number", "Requests a second from one address that is not the git host's."),
   proxyBurst: amount(0, 100_000, 500, "a whole number", "Requests above proxyRate that nginx passes on without delay."),
 });
 
@@ -110,17 +76,10 @@ const hookSecret = (description: string) => secret(32, 512, "32 to 512 ASCII cha
 
 export const hookSecrets = object({
   current: hookSecret("Secret that the git host signs deliveries with."),
-  previous: v.exactOptional(
-    hookSecret("Previous secret, accepted until the git host uses the current one; remove it then."),
-  ),
+  previous: v.exactOptional(hookSecret("Previous secret; remove it once the git host uses the current one.")),
   deployKey: v.exactOptional(described(v.string(), "Private key with which the builder reads a repository over SSH.")),
   status: v.exactOptional(
-    secret(
-      20,
-      1024,
-      "the token as the git host shows it",
-      "Token with which the result of each build is set on its commit; `npx pushgate hook` says where it is made.",
-    ),
+    secret(20, 1024, "the token as the git host shows it", "Token for results on commits; see `npx pushgate hook`."),
   ),
   notify: named(
     secret(16, 1024, "16 to 1024 ASCII characters without spaces", ""),

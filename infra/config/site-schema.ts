@@ -88,13 +88,7 @@ const buildLimits = object({
   cpuPercent: amount(10, 6_400, 200, "a percentage", "Processor time of a build, in percent of one processor."),
   tasks: amount(16, 4_096, 256, "a whole number", "Processes and threads of a build."),
   seconds: amount(10, 7_200, 600, "a number of seconds", "Time that a build may take."),
-  releaseMiB: amount(
-    1,
-    1_048_576,
-    2048,
-    "a number of MiB",
-    "Size of a release, and of a commit's files, 100,000 at most; all that a site holds may take four times as much.",
-  ),
+  releaseMiB: amount(1, 1_048_576, 2048, "a number of MiB", "Size of a release; a site may hold four times as much."),
   pagesPercent: amount(0, 100, 50, "a percentage", "Least pages, in percent of the last release's or the content's."),
 });
 
@@ -130,10 +124,7 @@ const recipient = object({
     "an https:// URL with a DNS name in lower case and a path, such as https://chat.example.org/hooks/; or 1 to 10 addresses, such as mailto:team@example.org,ops@example.org",
     "Where it is sent. Of a webhook of Slack, Discord or Mattermost the part that is no secret, up to a slash; of Matrix up to `/send/m.room.message/`; of ntfy with the topic; of email the addresses.",
   ),
-  format: oneOf(
-    formatNames,
-    "What the URL takes; `email` leaves by the host's sendmail; `standard` is JSON, signed as Standard Webhooks.",
-  ),
+  format: oneOf(formatNames, "`email` leaves by the host's sendmail; `standard` is JSON, signed as Standard Webhooks."),
   published: flag("Report each build that is published, too."),
 });
 
@@ -152,16 +143,8 @@ const previews = object({
 });
 
 export const site = object({
-  webRoot: absolutePath(
-    "/var/www/site",
-    "What the web server serves: pushgate makes it a link to the current release. Root alone may write the folders above.",
-  ),
-  content: v.exactOptional(
-    absolutePath(
-      "/srv/content/site",
-      "Content outside the repository, which pushgate never writes; without it, the repository's own is built.",
-    ),
-  ),
+  webRoot: absolutePath("/var/www/site", "Link to the release that is served, in folders that root alone may write."),
+  content: v.exactOptional(absolutePath("/srv/content/site", "Content outside the repository, which is only read.")),
   folder: v.exactOptional(
     v.pipe(
       relativePath("docs", "Folder of the site in the repository; without it, the site is at its top."),
@@ -186,11 +169,7 @@ export const site = object({
   knownHosts: list(knownHost, "lines of known_hosts", "SSH host keys of the git host, for a repository over SSH."),
   egress: list(range, "private ranges", "Private ranges that a fetch may reach, without the host itself."),
   writers: v.exactOptional(
-    text(
-      /^(?!pushgate-)[a-z_][a-z0-9_-]{0,30}$/,
-      "the name of a group of your own",
-      "Group on the host whose members may request a build.",
-    ),
+    text(/^(?!pushgate-)[a-z_][a-z0-9_-]{0,30}$/, "a group of your own", "Group whose members may request a build."),
   ),
   hugo: v.optional(described(hugo, "What outranks the site's own configuration, and what a build may reach."), {}),
   tools: v.optional(tools, {}),
@@ -212,21 +191,9 @@ export const site = object({
     ),
   ),
   // A delivery that never arrived stays unpublished for as long.
-  reconcileMinutes: amount(
-    1,
-    60,
-    15,
-    "a number of minutes",
-    "Minutes between two fetches that no push triggered, and between two attempts of a site that keeps failing.",
-  ),
-  notify: list(
-    recipient,
-    "recipients",
-    "Recipients of a report when builds begin to fail, and when they succeed again.",
-  ),
+  reconcileMinutes: amount(1, 60, 15, "a number of minutes", "Minutes between two fetches that no push triggered."),
+  notify: list(recipient, "recipients", "Recipients of a report when builds begin to fail, and succeed again."),
   purge: flag("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),
-  previews: v.exactOptional(
-    described(previews, "Other branches of the repository, built as the site is, without `content`, for reviews."),
-  ),
+  previews: v.exactOptional(described(previews, "Other branches, built like the site without `content`, for reviews.")),
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });

@@ -1,7 +1,8 @@
 /** Compares the ranges that Cloudflare and the hooks' git hosts publish with those that the hosts admit. */
 import * as pulumi from "@pulumi/pulumi";
-import { compared, differences, type Owner, ownerNames, ownersOf, readPublished } from "../config/published.ts";
+import { compared, type Owner, ownerNames, ownersOf, readPublished } from "../config/published.ts";
 import { driftMessage } from "../contract.ts";
+import { networks } from "../networks.ts";
 import { cloudflare } from "./provider.ts";
 
 /** Seconds: the run ends later if a git host does not answer. */
@@ -25,9 +26,15 @@ export async function compareRanges(hooks: Parameters<typeof ownersOf>[0]): Prom
 
 /** A range that the hosts admit in vain rejects no delivery, and is no drift to an audit. */
 function warn(owner: Owner, published: readonly string[]): void {
-  for (const text of Object.values(differences(owner, published))) void pulumi.log.warn(text);
-  for (const item of compared(owner, published).missing) {
-    const drift = { item, kind: "undeclared", before: ownerNames[owner], after: null };
+  const { missing, gone } = compared(owner, published);
+  const name = ownerNames[owner];
+  const next = `(${networks[owner].source}). Run npx pushgate networks, then npx pulumi up.`;
+  if (missing.length > 0)
+    void pulumi.log.warn(`${name} sends from ${missing.join(", ")}, too, which the hosts do not admit ${next}`);
+  if (gone.length > 0)
+    void pulumi.log.warn(`the hosts admit ${gone.join(", ")}, which ${name} no longer names ${next}`);
+  for (const item of missing) {
+    const drift = { item, kind: "undeclared", before: name, after: null };
     void pulumi.log.debug(driftMessage({ host: null, layer: "published ranges", ...drift }));
   }
 }

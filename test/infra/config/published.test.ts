@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test, vi } from "vitest";
 import { written } from "../../../infra/cli/stack/networks.ts";
-import { differences, type Owner, ownersOf, readPublished } from "../../../infra/config/published.ts";
+import { compared, type Owner, ownersOf, readPublished } from "../../../infra/config/published.ts";
 import { networks } from "../../../infra/networks.ts";
 import { exchange } from "../../../service/exchange.ts";
 
@@ -38,15 +38,12 @@ const published = async (owner: Owner, cidrs: readonly string[]) => {
 
 test.each(Object.keys(answers) as Owner[])("%s: its list is read, compared and written", async (owner) => {
   const { cidrs, source } = networks[owner];
-  expect(differences(owner, await published(owner, cidrs.toReversed()))).toEqual({});
+  expect(compared(owner, await published(owner, cidrs.toReversed()))).toEqual({ missing: [], gone: [] });
   expect(exchange).toHaveBeenLastCalledWith(expect.objectContaining({ url: source }), expect.anything());
 
   const [first, ...rest] = cidrs;
   const changed = await published(owner, [...rest, "81.2.69.0/24", "2a02:ff80::/32"]);
-  expect(differences(owner, changed)).toEqual({
-    missing: expect.stringMatching(/ sends from 81\.2\.69\.0\/24, 2a02:ff80::\/32, too, .* Run npx pushgate networks/),
-    gone: expect.stringContaining(`the hosts admit ${first}, which`),
-  });
+  expect(compared(owner, changed)).toEqual({ missing: ["81.2.69.0/24", "2a02:ff80::/32"], gone: [first] });
 
   const text = readFileSync(new URL("../../../infra/networks.ts", import.meta.url), "utf8");
   expect(written(text, owner, cidrs, networks[owner].confirmed)).toBe(text);

@@ -68,7 +68,7 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["hosts[0].ssh", `${partOfName}[2001:db8::1]:22.`, "[2001:db8::1]:22"],
   ["hosts[0].address", ". Use an IPv4 address", "2001:db8::1"],
   ["hosts[0].address", ", which the internet does not route. Use", "10.0.0.5"],
-  ["hosts[0].address", ", which is Cloudflare's own. Use", "104.16.0.10"],
+  ["hosts[0].address", ", which is Cloudflare's. Use", "104.16.0.10"],
   ["hosts[0].address6", ". Use an IPv6", "203.0.113.1"],
   ["hosts[0].address6", ", which the internet does not", "fd00::1"],
   ["hosts[0].address6", ", which is Cloudflare's", "2606:4700::10"],

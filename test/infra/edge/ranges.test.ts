@@ -17,5 +17,9 @@ test("a run warns of each range that the hosts do not admit, and hands it to an 
   await compareRanges([{ gitHost: "github" }]);
   const missing = () => debug.mock.calls.map(([text]) => `${driftIn(text)!.before} ${driftIn(text)!.item}`).sort();
   await expect.poll(missing).toEqual(["Cloudflare 185.60.0.0/22", "GitHub 185.61.0.0/22"]);
-  expect(warn).toHaveBeenCalledWith(expect.stringContaining("GitHub sends from 185.61.0.0/22, too"));
+  const told = warn.mock.calls.map(([text]) => text).filter((text) => text.includes("GitHub"));
+  expect(told).toEqual([
+    expect.stringMatching(/^GitHub sends from 185\.61\.0\.0\/22, too, .* \(https:.*\)\. Run npx pushgate networks/),
+    expect.stringMatching(/^the hosts admit 9\.234\.98\.160\/28, .*, which GitHub no longer names \(https:/),
+  ]);
 });
