@@ -1,5 +1,5 @@
 /** One request to a server that answers wrongly, too much, or only half. */
-import type { ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, ServerResponse } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { exchange } from "../../service/exchange.ts";
 import { type HttpsServer, startHttpsServer, trust } from "../fakes/https-server.ts";
@@ -7,8 +7,12 @@ import { deadFirst } from "./dead-address.ts";
 
 let server: HttpsServer;
 let answer: (response: ServerResponse) => void;
+let sent: IncomingHttpHeaders;
 beforeAll(async () => {
-  server = await startHttpsServer(async (_, response) => answer(response));
+  server = await startHttpsServer(async ({ headers }, response) => {
+    sent = headers;
+    answer(response);
+  });
   trust(server.ca);
 });
 afterAll(() => server.close());
@@ -26,6 +30,7 @@ test("an answer of 16 KiB is enough, and the connection of one that goes on is c
   };
   expect((await ask()).text).toBe("x".repeat(16 << 10));
   await closed;
+  expect(sent).toMatchObject({ connection: "close", "content-type": "application/json", "user-agent": "pushgate" });
 });
 
 const late = "no answer within 0.3 s";

@@ -25,6 +25,7 @@ test("Discord may parse no mention, and finds no Markdown", () => {
   const { body } = made("discord");
   expect(body).toMatchObject({ allowed_mentions: { parse: [] }, flags: 4 });
   expect(body.content.replace(/\\./g, "")).not.toMatch(/[*_`~|[\]()<>#]/);
+  expect(body.content).toContain("\\*\\*b\\*\\* \\`c\\`");
   expect(made("discord", { reason: "*".repeat(501) }).body.content.length).toBeLessThanOrEqual(2_000);
 });
 
@@ -41,7 +42,7 @@ test("Matrix gets a notice without HTML, and a repeated one is the same transact
     ...["PUT", { authorization: "Bearer T0/x" }, ["msgtype", "body", "m.mentions"]],
   ]);
   expect(body).toMatchObject({ msgtype: "m.notice", "m.mentions": {} });
-  expect(body.body).not.toContain("@room");
+  expect(body.body).toContain("@\u200broom [x]");
   expect(url).toMatch(/^https:\/\/chat\.example\.org\/hooks\/[0-9a-f]{32}$/);
   expect([made("matrix").url === url, made("matrix", { at: "later" }).url === url]).toEqual([true, false]);
 });
@@ -77,6 +78,7 @@ describe("a mail", () => {
     );
     expect(subject).toMatch(/^(=\?utf-8\?B\?[\w+/=]+\?=(\n |$))+$/);
     expect(decoded(subject)).toBe(`site: builds fail: ${reason}`);
+    expect(body[0]!.split("\n")[0]).toHaveLength(76);
     const text = Buffer.from(body.join("\n\n"), "base64").toString();
     expect(text).toBe(["site: builds fail", "a".repeat(12), ...reason.split("\n"), event.site, ""].join("\r\n"));
     for (const lines of [message, messageOf({ reason: "😀".repeat(501) })])

@@ -86,6 +86,19 @@ const always = async () => true;
 const send = (to: Channels = channels(), terms: Terms = quick) =>
   sendAll(folder, to, (line) => void lines.push(line), always, terms);
 
+test("a result waits where nothing limits the account's network", async () => {
+  put();
+  const sent = sendAll(
+    folder,
+    channels(),
+    () => {},
+    async () => false,
+    quick,
+  );
+  await expect(sent).rejects.toThrow("the nft table that limits this account's network is gone.");
+  expect([running.api.results, waiting(folder).length]).toEqual([[], 1]);
+});
+
 // api.test.ts of the git hosts has what each API is sent.
 describe("a result", () => {
   test("is sent in the order of its report, without those of its commit that are older, or without a commit", async () => {
