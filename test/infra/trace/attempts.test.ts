@@ -6,7 +6,8 @@ import { verdict } from "../../../infra/trace/verdict.ts";
 
 const id = "72d3162e-cc78-11e3-81ab-4c9367dc0958";
 const [first, second] = ["2026-11-01T10:00:00.000Z", "2026-11-01T10:05:00.000Z"];
-const line = { up_status: "202", up_connect: "0.000", in_ranges: "1", limit: "PASSED", client: "192.0.2.1" };
+const sent = { status: "202", up_status: "202", up_connect: "0.000" };
+const line = { ...sent, in_ranges: "1", limit: "PASSED", client: "192.0.2.1" };
 const of =
   (source: string, fields: object) =>
   (time: string, change: object = {}) => ({
@@ -18,21 +19,21 @@ const names = (lines: Parameters<typeof attempts>[1]) =>
   attempts(id, lines).map((one) => verdict(one).outcomes.map(({ name }) => name));
 
 test("a delivery that was sent twice is two attempts, each with its own lines", () => {
-  const rejected = { status: 401, up_status: "401" };
+  const rejected = { status: "401", up_status: "401" };
   const lines = [nginx(first, rejected), receiver(first, { status: 401 }), nginx(second), receiver(second)];
   expect(names(lines)).toEqual([["signature"], ["accepted"]]);
   expect(attempts(id, lines).map(({ time, hook }) => `${time} ${hook}`)).toEqual([`${first} site`, `${second} site`]);
 });
 
 test("a source that has used up its rejections is told from one with many open requests", () => {
-  const rejected = [nginx(first, { status: 429, up_status: "429" })];
+  const rejected = [nginx(first, { status: "429", up_status: "429" })];
   const told = (change: object) => names([...rejected, receiver(first, { status: 429, ...change })]);
   expect(told({ overBudget: true })).toEqual([["too many rejected requests"]]);
   expect(told({})).toEqual([["too many open requests"]]);
 });
 
 test("a receiver's line of another source does not stand for this delivery's", () => {
-  const rejected = { status: 403, up_status: "504", up_connect: "-", in_ranges: "0" };
+  const rejected = { status: "403", up_status: "504", up_connect: "-", in_ranges: "0" };
   const [own, other] = attempts(id, [nginx(second, rejected), receiver(first, { source: "203.0.113.9" })]);
   expect(own).toMatchObject({ nginx: { status: 403 }, receiver: "none" });
   expect(other).toMatchObject({ receiver: { source: "203.0.113.9" } });
@@ -58,7 +59,7 @@ test("what strangers wrote into fields and lines adds no attempt, and keeps no c
     ...[`"${id}"`, "null"],
   ].flatMap((text) => ["nginx", "receiver"].map((source) => ({ time: first, source, text })));
   hostile.push({ ...nginx(first), source: "guard" });
-  const rejected = { status: 401, up_status: "401" };
+  const rejected = { status: "401", up_status: "401" };
   const own = [nginx(second, rejected), receiver(second, { status: 401, reason: "\u001b[31mred\u0007 \u202etxt" })];
   const alone = attempts(id, own);
   expect(attempts(id, [...hostile, ...own, ...hostile])).toEqual(alone);

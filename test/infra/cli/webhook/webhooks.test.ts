@@ -27,7 +27,8 @@ async function deliver(sent: Delivery): Promise<Got> {
   const isUnsigned = !Object.keys(sent.headers).some((name) => /signature/.test(name));
   const status = isUnsigned ? 401 : event === "ping" ? 200 : 202;
   const both = { delivery, hook: "site", status };
-  const nginx = { up_status: `${status}`, up_connect: "0.000", client: "192.0.2.1", in_ranges: "1", limit: "PASSED" };
+  const said = { status: `${status}`, up_status: `${status}`, up_connect: "0.000" };
+  const nginx = { ...said, client: "192.0.2.1", in_ranges: "1", limit: "PASSED" };
   const reason = event === "ping" ? "ping" : "accepted";
   const [host = ""] = sent.host.split("-");
   hosts.log(host, { ...both, ...nginx, time: new Date().toISOString() }, { ...both, source: "192.0.2.1", reason });
