@@ -39,12 +39,6 @@ const sshFaults: readonly [
     { test: "sudo -n true" },
   ],
   [
-    /must have a tty/i,
-    "sudo requires a terminal",
-    "Add a line `Defaults !requiretty` in /etc/sudoers.d.",
-    { test: "sudo -n true" },
-  ],
-  [
     /env: .*sudo|not in the sudoers|may not run sudo/i,
     "sudo is not installed or not allowed",
     "Log in as root, or install sudo.",

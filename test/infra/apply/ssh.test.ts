@@ -76,7 +76,6 @@ test.each([
   ["sudo: a terminal is required to read the password", "sudo requires a password", "Allow that login NOPASSWD"],
   ["sudo: no askpass program specified", "sudo requires a password", "Allow that login NOPASSWD"],
   ["env: »sudo«: Datei oder Verzeichnis nicht gefunden", "sudo is not installed or not allowed", "Log in as root"],
-  ["sudo: sorry, you must have a tty to run sudo", "sudo requires a terminal", "Add a line `Defaults !requiretty`"],
   ["deploy is not in the sudoers file.", "sudo is not installed or not allowed", "Log in as root"],
   ["Sorry, user deploy may not run sudo on web1.", "sudo is not installed or not allowed", "Log in as root"],
   ["ssh: connect to host web1 port 22: No route to host", "the host is unreachable", "Start it, and open SSH"],
