@@ -5,7 +5,7 @@ import { isReported, reportPorts, type SiteHook, sitesOf } from "../../config/de
 import type { Settings } from "../../config/settings.ts";
 import { loopback, networks, v4, v6 } from "../../networks.ts";
 import * as generator from "../builder/hugo.ts";
-import { driftText } from "../firewall/firewall.ts";
+import { driftText, tableUnit } from "../firewall/firewall.ts";
 import * as kit from "../kit.ts";
 import { builderUser, fetcherUser, generatorUser, paths, reporterUser, units } from "../paths.ts";
 
@@ -62,7 +62,6 @@ export function egressLayer(settings: Settings) {
     itself4: loopback.v4,
     itself6: loopback.v6,
   });
-  const unitValues = { folders: [paths.etc, paths.lib], program, sandbox: kit.oneshotSandbox() };
   return kit.oneshotLayer(import.meta.url, "egress", {
     values: {
       ...{ unit: units.egress, needs: program, sysusers: paths.builderSysusers },
@@ -72,7 +71,7 @@ export function egressLayer(settings: Settings) {
       kit.file(paths.builderSysusers, sites.map(sysusersOf).join("")),
       kit.file(paths.egress, configuration, { check: 'sh -n "$1"' }),
       kit.program(program, kit.textBeside(import.meta.url, "egress.sh"), { fixed: true }),
-      kit.unitFile(import.meta.url, units.egress, unitValues),
+      tableUnit(units.egress, "network access of the build accounts", [paths.etc, paths.lib], program),
     ],
     facts: [
       {

@@ -3,6 +3,7 @@
  * in it opens nothing that ufw, Docker or fail2ban drop, and loading it leaves their tables as they are. nft 1.0.6 has
  * no `destroy`: firewall.nft declares the table, and so can delete it.
  */
+import type { HostFile } from "../../apply/layer.ts";
 import type { Host, Settings } from "../../config/settings.ts";
 import { networks, v4, v6 } from "../../networks.ts";
 import * as kit from "../kit.ts";
@@ -22,6 +23,10 @@ export const firewallRules = (settings: Settings, { originPort }: Host): string 
     receiverPorts: kit.portsOf(settings),
   });
 
+/** The unit that loads a table of pushgate's own: `load` is its command, and `folders` has what that reads. */
+export const tableUnit = (name: string, description: string, folders: readonly string[], load: string): HostFile =>
+  kit.unitFile(import.meta.url, name, { description, folders, load, sandbox: kit.oneshotSandbox() }, "table.service");
+
 export const firewallLayer = (settings: Settings, host: Host) =>
   kit.oneshotLayer(import.meta.url, "firewall", {
     values: { unit: units.firewall, needs: paths.nftables },
@@ -29,7 +34,12 @@ export const firewallLayer = (settings: Settings, host: Host) =>
       kit.file(paths.nftables, firewallRules(settings, host), { check: 'nft --check --file "$1"' }),
       // The guard runs it, too.
       kit.program(`${paths.lib}/firewall-drift`, driftText, { fixed: true }),
-      kit.unitFile(import.meta.url, units.firewall, { rules: paths.nftables, sandbox: kit.oneshotSandbox() }),
+      tableUnit(
+        units.firewall,
+        "only Cloudflare reaches the origin port",
+        [paths.etc],
+        `/usr/sbin/nft --file ${paths.nftables}`,
+      ),
     ],
     facts: [
       { name: "table inet pushgate", read: driftText, want: "as declared" },
