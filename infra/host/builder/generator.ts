@@ -41,25 +41,29 @@ function contentLines({ name, site: { content } }: SiteHook) {
   };
 }
 
+/** A socket whose connections each start an instance of a service: `most` at once. */
+export const socketUnit = (hook: string, unit: string, values: Values): HostFile =>
+  unitFile(import.meta.url, unit, { hook, target: units.site(hook), ...values }, "pushgate-connection.socket");
+
 /** The generator's units, the fetcher's socket, and the units with which the builder ends both. */
 export function generatorFiles(hook: SiteHook): HostFile[] {
   const { name, site } = hook;
   const own = runFolders(name);
-  const socket = { target: units.site(name), hook: name, socket: own.socket, user: builderUser(name) };
+  const user = builderUser(name);
   const { sites, spool, requests, rootRequests, reports } = paths;
   const members = [spool, requests, rootRequests, ...(isReported(hook) ? [reports] : [])];
   const folders = [`${sites}/${name}/work`, ...members.map((path) => `${path}/${name}`)].join(" ");
   const ended = [units.generator(name, "*"), units.fetcher(name, "*")];
+  const ofStop = { does: "ends generator and fetcher", socket: `${own.socket}.stop`, user, most: 4 };
   const stop = { hook: name, folders, units: ended, sandbox: sandbox("helper") };
   const find = `${startProgram} find-content ${unitWord(site.content ?? "")} ${own.generatorRoot}${noteOfContent(name)}`;
-  const unit = (name: string, values: Values, from: string) => unitFile(import.meta.url, name, values, from);
   return [
     ...instanceFile(units.content(name), site.content === undefined ? [] : ["[Service]", `ExecStart=${find}`]),
-    unit(units.generatorSocket(name), { ...socket, unit: "generator" }, "pushgate-generator.socket"),
-    unit(units.fetcherSocket(name), { ...socket, socket: own.fetcher, unit: "fetcher" }, "pushgate-generator.socket"),
+    socketUnit(name, units.generatorSocket(name), { does: "starts the generator", socket: own.socket, user, most: 1 }),
+    socketUnit(name, units.fetcherSocket(name), { does: "starts the fetcher", socket: own.fetcher, user, most: 1 }),
     generatorService(hook),
-    unit(units.stopSocket(name), socket, "pushgate-stop.socket"),
-    unit(units.stop(name), stop, "pushgate-stop@.service"),
+    socketUnit(name, units.stopSocket(name), ofStop),
+    unitFile(import.meta.url, units.stop(name), stop, "pushgate-stop@.service"),
   ];
 }
 

@@ -7,6 +7,7 @@ import { vendorUrl } from "../../contract.ts";
 import { instanceFile, jsonFile, question, sandbox, unitFile } from "../kit.ts";
 import { notifyTest, paths, reporterSettingsPath, reporterUser, runFolders, units } from "../paths.ts";
 import { loadCredential } from "../secrets/secrets.ts";
+import { socketUnit } from "./generator.ts";
 
 /** What `service/reporter` reads. Each host sets a result of its own: a site may be built on one and fail on another. */
 function reporterSettings(hook: SiteHook, host: Pick<Host, "name">, zoneId: string): ReporterSettings {
@@ -69,10 +70,10 @@ function mailFiles(hook: SiteHook): HostFile[] {
   const user = reporterUser(name);
   const { etc, sites, spool, reports, requests, rootRequests, state } = paths;
   const closed = [etc, state, sites, spool, reports, requests, rootRequests, "/run/credentials"];
-  const socket = { hook: name, target: units.site(name), socket: runFolders(name).mail, user };
+  const socket = { does: "passes reports to the host's sendmail", socket: runFolders(name).mail, user, most: 4 };
   const service = { hook: name, addresses, user, closed: closed.map((path) => `-${path}`) };
   return [
-    unitFile(import.meta.url, units.mailSocket(name), socket, "pushgate-mail.socket"),
+    socketUnit(name, units.mailSocket(name), socket),
     unitFile(import.meta.url, units.mail(name), service, "pushgate-mail@.service"),
   ];
 }
