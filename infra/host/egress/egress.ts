@@ -14,61 +14,47 @@ const program = `${paths.lib}/egress` as const;
 const listed = (values: readonly (string | number)[]): string => [...new Set(values)].join(", ");
 const ascending = (ports: readonly number[]): string => listed(ports.toSorted((a, b) => a - b));
 
-export const accountsOf = (sites: readonly SiteHook[]): string[] =>
-  sites.flatMap((hook) => [
-    ...[builderUser, generatorUser, fetcherUser].map((user) => user(hook.name)),
-    ...reportersOf([hook]),
-  ]);
+const nowhere = "/nonexistent";
 
-const reportersOf = (sites: readonly SiteHook[]): string[] =>
-  sites.filter(isReported).map(({ name }) => reporterUser(name));
-
-const homesOf = (sites: readonly SiteHook[]): kit.Account[] =>
-  accountsOf(sites).map((name) => [
-    name,
-    sites.some((hook) => name === builderUser(hook.name)) ? paths.sites : "/nonexistent",
-    name,
-  ]);
-
-const sysusersOf = (hook: SiteHook): string =>
-  kit.template(import.meta.url, "sysusers.conf", {
-    ...{ hook: hook.name, builder: builderUser(hook.name), generator: generatorUser(hook.name), home: paths.sites },
-    fetcher: fetcherUser(hook.name),
-    reporter: reportersOf([hook]).map((user) => `u ${user} - "pushgate reporter of ${hook.name}" /nonexistent`),
-  });
-
-/** A line for each account of the site: what it reaches beside its name servers. */
-function confined(hook: SiteHook): string[] {
+/** The accounts of a site: what each runs, its home, and what it reaches beside its name servers. */
+function accountsIn(hook: SiteHook) {
   const { name, repository, site } = hook;
-  // The host of a theme, or a registry, is another one than the repository's.
-  const ports = [repositoryOf(repository).port, 443];
   const also = [v4, v6].map((of) => listed(of(site.egress)));
+  // The host of a theme, or a registry, is another one than the repository's.
+  const ports = ascending([repositoryOf(repository).port, 443]);
+  const web = generator.readsWeb(hook) ? "443" : "";
+  const reported = [ascending(reportPorts(hook)), ...also];
   return [
-    [builderUser(name), ascending(ports), ...also],
-    [generatorUser(name), generator.readsWeb(hook) ? 443 : "", "", ""],
-    [fetcherUser(name), "", "", ""], // the builder's relay is its way out
-    ...reportersOf([hook]).map((user) => [user, ascending(reportPorts(hook)), ...also]),
-  ].map((words) => words.join(";"));
+    { runs: "builder", user: builderUser(name), home: paths.sites, reaches: [ports, ...also] },
+    { runs: "generator", user: generatorUser(name), home: nowhere, reaches: [web, "", ""] },
+    // The builder's relay is its way out.
+    { runs: "fetcher", user: fetcherUser(name), home: nowhere, reaches: ["", "", ""] },
+    ...(isReported(hook) ? [{ runs: "reporter", user: reporterUser(name), home: nowhere, reaches: reported }] : []),
+  ].map((account) => ({ ...account, site: name }));
 }
+
+export const accountsOf = (sites: readonly SiteHook[]): string[] => sites.flatMap(accountsIn).map(({ user }) => user);
 
 export function egressLayer(settings: Settings) {
   const sites = sitesOf(settings);
+  const accounts = sites.flatMap(accountsIn);
   const closed = [...networks.notPublic.cidrs, ...networks.azurePlatform.cidrs];
   const configuration = kit.template(import.meta.url, "egress.conf", {
     program,
-    accounts: sites.flatMap(confined).join("\n"),
+    accounts: accounts.map(({ user, reaches }) => [user, ...reaches].join(";")).join("\n"),
     private4: listed(v4(closed)),
     private6: listed(v6(closed)),
     itself4: loopback.v4,
     itself6: loopback.v6,
   });
+  const made = accounts.map(({ user, runs, site, home }) => `u ${user} - "pushgate ${runs} of ${site}" ${home}\n`);
   return kit.oneshotLayer(import.meta.url, "egress", {
     values: {
       ...{ unit: units.egress, needs: program, sysusers: paths.builderSysusers },
-      homes: homesOf(sites).map(([name, home]) => `${name}:${home}`),
+      homes: accounts.map(({ user, home }) => `${user}:${home}`),
     },
     files: [
-      kit.file(paths.builderSysusers, sites.map(sysusersOf).join("")),
+      kit.file(paths.builderSysusers, `# "-": the host chooses the numbers of the accounts.\n${made.join("")}`),
       kit.file(paths.egress, configuration, { check: 'sh -n "$1"' }),
       kit.program(program, kit.textBeside(import.meta.url, "egress.sh"), { fixed: true }),
       tableUnit(units.egress, "network access of the build accounts", [paths.etc, paths.lib], program),
@@ -80,7 +66,10 @@ export function egressLayer(settings: Settings) {
         want: "as declared",
       },
       kit.enabledAndActive(units.egress),
-      ...sites.map((hook) => kit.accountsFact(`the build accounts of ${hook.name}`, homesOf([hook]))),
+      ...sites.map((hook) => {
+        const homes = accountsIn(hook).map(({ user, home }) => [user, home, user] as const);
+        return kit.accountsFact(`the build accounts of ${hook.name}`, homes);
+      }),
     ],
   });
 }
