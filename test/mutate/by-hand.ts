@@ -151,8 +151,8 @@ export const byHand: readonly ByHand[] = [
   ]),
   ...within("infra/host/programs/programs.sh", "test/infra/host/programs.test.ts", [
     ["sha256sum -c --status - || {", "true || {"],
-    ['cp -p "$1" "$(former_of "$1")" 2>/dev/null || ', ""],
-    ['&& replace "$1"', ""],
+    ['cp -p "$path" "$(former_of "$path")" 2>/dev/null || ', ""],
+    ['&& replace "$path"', ""],
   ]),
   ...within("infra/host/site/layer.sh", "test/infra/host/site.test.ts", [
     ['[ "$found" = fit ] || {', "true || {"],

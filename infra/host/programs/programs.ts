@@ -40,9 +40,9 @@ export const programsFact = (names: readonly Program[]): string => `the ${names.
 
 /** The parts of a layer that installs these programs. */
 export function programsOf(names: readonly Program[], made: ProgramHashes) {
-  // A layer that leaves sends none. Each must be a word, as the shell takes them in pairs.
+  // A layer that leaves sends none.
   const programs = names.map((name) => [paths[name], made[name]?.sha256 ?? "none"] as const);
-  const values = { programs: programs.flat(), incoming: paths.incoming };
+  const values = { programs: programs.map((pair) => pair.join(":")), incoming: paths.incoming };
   const all = programs.map(([path]) => path).join(" ");
   const want = [
     ...programs.map(([path, sha256]) => `${sha256}  ${path}`),

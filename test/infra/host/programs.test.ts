@@ -62,9 +62,9 @@ echo "applied $?"; cat ${paths.receiver}; echo\n`;
 const send = (text: string, as = text) =>
   `mkdir -p ${paths.incoming}; printf '${text}' >${paths.incoming}/${sha256(as)}.cjs\n`;
 
-test("a layer that leaves names its programs in pairs, too, although none is sent", () => {
+test("a layer that leaves names the paths of its programs, although none is sent", () => {
   const { programs } = programsOf(["builder", "fetcher"], {}).values;
-  expect(programs).toEqual([paths.builder, "none", paths.fetcher, "none"]);
+  expect(programs).toEqual([`${paths.builder}:none`, `${paths.fetcher}:none`]);
 });
 
 describe("on a host", () => {
