@@ -4,10 +4,9 @@ import type { Probed } from "../apply/manifest.ts";
 import { unread } from "../apply/reconcile.ts";
 import type { HostReport, Listener } from "../apply/report.ts";
 import { version, versionsOf } from "../apply/version.ts";
-import { sitesOf, sourceSets } from "../config/derived.ts";
+import { mailOf, sitesOf, sourceSets } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { isOlder } from "../config/tools.ts";
-import { mailQuestion } from "./builder/reporter.ts";
 import { csrQuestion } from "./origin-key/origin-key.ts";
 import { units } from "./paths.ts";
 import { folderQuestion, foldersOfSites, scheduleQuestion, schedulesOf } from "./site/site.ts";
@@ -29,7 +28,6 @@ export const questionsOf = (host: Host, settings: Settings): Probed[] => [
   csrQuestion(host),
   folderQuestion(settings),
   scheduleQuestion(settings),
-  mailQuestion(settings),
 ];
 
 function look(host: Host, report: HostReport, settings: Settings) {
@@ -190,8 +188,8 @@ const folders: Check = ({ settings, report: { layers }, fault }) => {
   }
 };
 
-const mail: Check = ({ report: { layers }, fault }) => {
-  if (layers.mail?.facts[0]?.output !== "") return;
+const mail: Check = ({ settings, answer, fault }) => {
+  if (answer("sendmail") !== "" || sitesOf(settings).every((hook) => mailOf(hook).length === 0)) return;
   fault(
     "site.notify has a recipient of format email, and /usr/sbin/sendmail is missing. Run apt install nullmailer, or another package that provides mail-transport-agent, and configure it.",
   );

@@ -38,6 +38,7 @@ export function bareHost(overrides: Readonly<Record<string, string>> = {}, ...mo
     cgroup: "cgroup2fs",
     controllers: "cpuset cpu io memory pids",
     bpf: "enforced",
+    sendmail: "",
     dnat: "",
     ...overrides,
   };

@@ -9,7 +9,7 @@ import { hostLayers } from "../../infra/host/index.ts";
 import { questionsOf } from "../../infra/host/preflight.ts";
 import { exampleHost, made, rebuilt, served } from "../fixtures.ts";
 
-const ofSites = ["folders", "schedules", "mail", "egress", "tools", "builder", "site"];
+const ofSites = ["folders", "schedules", "egress", "tools", "builder", "site"];
 
 describe.for([
   ["../golden", served, () => true],

@@ -1,10 +1,10 @@
 /** The reporter of a site whose results leave the host: its account alone has the token (decision 027). */
 import type { ReporterSettings } from "../../../service/reporter/settings.ts";
 import type { HostFile } from "../../apply/layer.ts";
-import { hasNotifySecret, mailOf, type SiteHook, sitesOf } from "../../config/derived.ts";
-import type { Host, Settings } from "../../config/settings.ts";
+import { hasNotifySecret, mailOf, type SiteHook } from "../../config/derived.ts";
+import type { Host } from "../../config/settings.ts";
 import { vendorUrl } from "../../contract.ts";
-import { instanceFile, jsonFile, question, sandbox, unitFile } from "../kit.ts";
+import { instanceFile, jsonFile, sandbox, unitFile } from "../kit.ts";
 import { notifyTest, paths, reporterSettingsPath, reporterUser, runFolders, units } from "../paths.ts";
 import { loadCredential } from "../secrets/secrets.ts";
 import { socketUnit } from "./generator.ts";
@@ -51,16 +51,6 @@ export const reporterFiles = (hook: SiteHook, host: Pick<Host, "name">, zoneId: 
   ]),
   ...mailFiles(hook),
 ];
-
-/** For preflight. */
-export const mailQuestion = (settings: Settings) =>
-  question(
-    "mail",
-    "",
-    sitesOf(settings).some((hook) => mailOf(hook).length > 0)
-      ? [{ name: "sendmail", read: "ls /usr/sbin/sendmail" }]
-      : [],
-  );
 
 /** sendmail is setuid or setgid in most packages, so it cannot run in the reporter's sandbox. */
 function mailFiles(hook: SiteHook): HostFile[] {

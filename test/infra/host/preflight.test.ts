@@ -70,6 +70,7 @@ test.each<Row>([
   ...["my-pushgate-receiver-github.socket", "pushgate-receiver-github.socket.service"].map(
     (unit): Row => [`the receiver's port, of ${unit}`, beside(receiverPort, "node", unit), /is in use by node/],
   ),
+  ["no sendmail", preflight(host, report(), rebuilt), /\/usr\/sbin\/sendmail is missing\. Run apt install nullmailer/],
   ["a full /var", check({ free: disk(900_000, 900_000, 10_240) }), /\/var has 10 MiB free; pushgate needs 50/],
   ["a full /etc", check({ free: disk(900_000, 10_240, 900_000) }), /^\/etc has 10 MiB free; pushgate needs 50/],
   ["no room to install", check({ nginx: notInstalled, free: disk(102_400) }), /\/ has 100 MiB free; .* needs 400/],
@@ -111,13 +112,12 @@ test.each<[question: string, outputs: string[], says: string[]]>([
   ["folders", ["fit", "fit", "fit"], []],
   ["folders", ["a folder. Run mv.", "fit", "fit"], ["hooks[0].site.webRoot is /var/www/site, a folder. Run mv."]],
   ["folders", ["fit", "fit", "missing. Make it."], ["hooks[1].site.content is /home/docs/content, missing. Make it."]],
-  ["mail", [""], ["/usr/sbin/sendmail is missing. Run apt install nullmailer"]],
   ["schedules", ["Tue 2026-11-24 06:00:00 UTC"], []],
   ["schedules", [""], ['systemd cannot read the schedule "Mon..Fri 06:00".']],
   ["schedules", ["never"], ['the schedule "Mon..Fri 06:00" never comes again.']],
 ])("preflight judges all that a host answers about %s: %j", (name, outputs, says) => {
-  const layers = { mail: layer("mail", ["/usr/sbin/sendmail"]), [name]: layer(name, outputs) };
-  expect(preflight(host, report({}, { layers }), rebuilt)).toEqual({
+  const layers = { [name]: layer(name, outputs) };
+  expect(preflight(host, report({ sendmail: yes("there") }, { layers }), rebuilt)).toEqual({
     ...{ faults: says.map((text) => expect.stringContaining(text)), warnings: [] },
   });
 });
@@ -162,10 +162,10 @@ test("preflight names each question that was not answered, and what to do, and a
   const { dnat: _, ...system } = good.system;
   const unanswered = (layers: HostReport["layers"], answers: HostReport["system"] = system) =>
     preflight(host, { ...report(), system: answers, layers }, rebuilt).faults.filter((text) => /no answer/.test(text));
-  const none = ["request", "folders", "schedules", "mail"].map((name) => [name, layer(name, [])]);
+  const none = ["request", "folders", "schedules"].map((name) => [name, layer(name, [])]);
   for (const layers of [{}, Object.fromEntries(none)])
     expect(unanswered(layers)).toEqual([
-      "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, Mon..Fri 06:00, sendmail: no " +
+      "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, Mon..Fri 06:00: no " +
         "answer: the shell that reads this layer's facts ended early, or took 30 seconds. Run the command again when " +
         "this host is less busy.",
     ]);
