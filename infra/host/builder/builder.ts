@@ -205,7 +205,9 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
     values: {
       ...values,
       ...{ spool, requests, rootRequests, reports, sites, generator: paths.generator, roots: paths.roots },
-      ...{ tmpfiles: paths.builderTmpfiles, siteTarget: units.site("%i"), timer: units.scheduleTimer("%i") },
+      ...{ tmpfiles: paths.builderTmpfiles, siteTarget: units.site("%i") },
+      // systemd notes there when a timer last elapsed.
+      note: `/var/lib/systemd/timers/stamp-${units.scheduleTimer("%i")}`,
       hooks: namesOf(withPreviews(settings.hooks)),
       built: namesOf(hooks),
       reported: namesOf(hooks.filter(isReported)),

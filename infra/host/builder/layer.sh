@@ -11,6 +11,7 @@ remove_builder() { # hook
   stop_site "$1"
   systemctl disable --quiet "$(of_site "$siteTarget" "$1")" || :
   of_site "$all" "$1" | xargs systemctl reset-failed 2>/dev/null || :
+  rm -f -- "$(of_site "$note" "$1")"
   rm -rf --one-file-system -- "${requests:?}/$1" "${rootRequests:?}/$1" "${generator:?}/$1" "${roots:?}/$1"
 }
 
@@ -56,29 +57,21 @@ activate() {
   # Before systemd reads the units again: a timer without its drop-in would fail.
   for site in $(names_in "$rootRequests"); do
     stop_site "$site"
+    among "$site" "$scheduled" || rm -f -- "$(of_site "$note" "$site")"
     ! among "$site" "$built" || continue
     remove_builder "$site"
     among "$site" "$hooks" || rmdir -- "$spool/$site" 2>/dev/null || :
   done
-  # Results that wait for a reporter that left, and when the timer of a schedule that left last elapsed.
+  # Results that wait for a reporter that left.
   for site in $(names_in "$reports"); do
     among "$site" "$reported" || rm -rf --one-file-system -- "${reports:?}/$site"
   done
   remove_empty "$reports"
-  forget_schedules "$scheduled"
   systemd-tmpfiles --create "$tmpfiles"
   start_enabled
   compare_changed
   remove_unnamed
   rm -rf "$incoming"
-}
-
-# systemd's notes, except of the hooks in $1.
-forget_schedules() {
-  for file in $(of_site "/var/lib/systemd/timers/stamp-$timer" '*'); do
-    name=${file##*@} name=${name%.timer}
-    among "$name" "$1" || rm -f -- "$file"
-  done
 }
 
 reactivate() {
@@ -90,7 +83,6 @@ reactivate() {
 # The site layer left before this one, so nothing starts a build any more and no web root leads into $sites.
 retire() {
   for site in $(names_in "$rootRequests"); do remove_builder "$site"; done
-  forget_schedules ''
   remove_programs
   rm -rf --one-file-system -- "$requests" "$rootRequests" "$generator" "$roots" "$reports" || exit 1
   remove_empty "$sites"
