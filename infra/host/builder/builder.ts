@@ -97,7 +97,7 @@ function templates(): HostFile[] {
       ...{ generator: units.generator("%i", "*"), fetcher: units.fetcher("%i", "*") },
       sandbox: kit.sandbox("node", denied),
     }),
-    unit(units.buildPath(), { spool, timer: units.reconcileTimer("%i") }),
+    unit(units.buildPath(), { starts: "the builder of %i for deliveries", folder: spool }),
     unit(units.requestPath(), {
       ...{ builder: units.build("%i"), timer: units.reconcileTimer("%i") },
       ...{ requests, rootRequests, sites },

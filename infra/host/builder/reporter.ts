@@ -27,11 +27,13 @@ function reporterSettings(hook: SiteHook, host: Pick<Host, "name">, zoneId: stri
 }
 
 export function reporterTemplates(): HostFile[] {
-  const values = { target: units.site("%i"), reports: paths.reports };
+  const { reports } = paths;
+  const target = units.site("%i");
+  const started = { target, starts: "the reporter of %i for results of builds", folder: reports };
   return [
-    unitFile(import.meta.url, units.reportPath(), values),
+    unitFile(import.meta.url, units.reportPath(), started, units.buildPath()),
     unitFile(import.meta.url, units.report(), {
-      ...{ ...values, egress: units.egress, egressProgram: `${paths.lib}/egress` },
+      ...{ target, reports, egress: units.egress, egressProgram: `${paths.lib}/egress` },
       ...{ program: paths.reporter, settings: reporterSettingsPath("%i"), test: notifyTest("%i") },
       closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
       sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
