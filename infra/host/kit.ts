@@ -167,15 +167,14 @@ const memory = {
 };
 
 /**
- * The sandbox of what handles data of foreign origin, and of the builder's helpers. `denied`: a comment on the system calls
- * that fail. No prefix drop-in (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of
- * each apply, which could then not write to /etc (measured on systemd 257).
+ * The sandbox of what handles data of foreign origin, and of the builder's helpers. No prefix drop-in
+ * (pushgate-.service.d): it would also hold for pushgate-apply.service, the transient unit of each apply, which could
+ * then not write to /etc (measured on systemd 257).
  */
-export const sandbox = (program: keyof typeof memory, denied = ""): string =>
+export const sandbox = (program: keyof typeof memory): string =>
   template(import.meta.url, "sandbox/program.conf", {
     compiling: memory[program],
     isolation: program === "helper" ? "PrivateNetwork=yes\nIPAddressDeny=any" : "PrivateUsers=yes",
-    denied,
   }).trimEnd();
 
 /** Of the units that read what comes from a repository. `root`: an empty folder, in which systemd makes mount points. */

@@ -81,8 +81,6 @@ const moreMembers = (hook: SiteHook) => [
 function templates(): HostFile[] {
   const unit = (name: string, values: kit.Values, from = name) =>
     kit.unitFile(import.meta.url, name, { target: units.site("%i"), ...values }, from);
-  const denied =
-    "# Node calls pkey_alloc, git and ssh set limits and owners: they go on after EPERM, not after a signal.";
   const own = runFolders("%i");
   const request = { rootRequests, paths: builderPaths.map((path) => path("%i")), sandbox: kit.sandbox("helper") };
   const reconciled = { request: "tick", requests: "a comparison of %i with its repository" };
@@ -95,7 +93,7 @@ function templates(): HostFile[] {
       ...{ root: kit.ownRoot(own.builderRoot), shared: own.own, knownHosts: knownHostsPath("%i") },
       sockets: ofSockets.map((socket) => socket("%i")),
       ...{ generator: units.generator("%i", "*"), fetcher: units.fetcher("%i", "*") },
-      sandbox: kit.sandbox("node", denied),
+      sandbox: kit.sandbox("node"),
     }),
     unit(units.buildPath(), { starts: "the builder of %i for deliveries", folder: spool }),
     unit(units.requestPath(), {

@@ -20,7 +20,7 @@ export function fetcherService({ name, site }: SiteHook, settings: string, memor
     ...{ root: ownRoot(fetcherRoot), work: `${paths.sites}/${name}/work`, relay: paths.relay, result },
     node: node === undefined ? "" : `BindReadOnlyPaths=${node}`,
     bounds: bounds(site.limits, memoryMiB),
-    sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
+    sandbox: sandbox("node"),
   };
   return unitFile(import.meta.url, units.fetcher(name), values, "pushgate-fetcher@.service");
 }

@@ -36,7 +36,7 @@ export function reporterTemplates(): HostFile[] {
       ...{ target, reports, egress: units.egress, egressProgram: `${paths.lib}/egress` },
       ...{ program: paths.reporter, settings: reporterSettingsPath("%i"), test: notifyTest("%i") },
       closed: [paths.sites, paths.spool, paths.requests, paths.rootRequests].map((path) => `-${path}`),
-      sandbox: sandbox("node", "# Node calls pkey_alloc: it goes on after EPERM, not after a signal."),
+      sandbox: sandbox("node"),
     }),
   ];
 }

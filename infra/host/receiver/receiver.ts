@@ -66,7 +66,6 @@ const readAtStart = (settings: Settings): string => {
 
 export function serviceUnit(settings: Settings): HostFile {
   const sockets = [...socketsOf(settings), units.metricsSocket];
-  const denied = "# Node calls pkey_alloc, which is not in the set: with EPERM Node goes on, killed it does not start.";
   return kit.unitFile(import.meta.url, units.receiver, {
     sockets,
     inherited: sockets.map((socket) => `Sockets=${socket}`).join("\n"),
@@ -75,7 +74,7 @@ export function serviceUnit(settings: Settings): HostFile {
     note: kit.noting(units.receiver, readAtStart(settings)),
     ...{ user: receiverUser, group: spoolGroup, slice },
     memoryMiB: receiverMemoryMiB(settings.limits),
-    sandbox: kit.sandbox("node", denied),
+    sandbox: kit.sandbox("node"),
   });
 }
 
