@@ -3,13 +3,12 @@ import { dirname } from "node:path";
 import type { SiteHook } from "../../config/derived.ts";
 import { toolsOf } from "../tools/tools.ts";
 
-type Site = Pick<SiteHook, "site">;
-type Hugo = SiteHook["site"]["hugo"];
+type Site = { readonly site: Pick<SiteHook["site"], "hugo" | "npm" | "tools"> };
 /** `content`: outside the repository. */
 type Folders = Readonly<Record<"destination" | "cache", string>> & { readonly content?: string | undefined };
 
 /** `--noChmod`, `--noTimes`: Hugo may set neither in the destination, another account's folder, and would fail. */
-export const buildArguments = (flags: readonly string[] = []) => ["--minify", "--noChmod", "--noTimes", ...flags];
+export const buildArguments = (flags: readonly string[]) => ["--minify", "--noChmod", "--noTimes", ...flags];
 
 /** Gets the address of a preview. */
 export const address = "HUGO_BASEURL";
@@ -27,15 +26,12 @@ const ofPackages = "^(npx|node|postcss|tailwindcss|babel)$";
 const policy = (allowed: readonly string[]): string =>
   allowed.map((pattern) => `(${pattern.replaceAll(" ", "\\x20")})`).join("|") || "none";
 
-type Chosen = Pick<SiteHook["site"], "tools"> &
-  Partial<Pick<SiteHook["site"], "npm">> & { readonly hugo: Pick<Hugo, "exec" | "http"> & Partial<Hugo> };
-
 /**
  * They outrank the site's own configuration (tested with a site that opens both policies), also where Hugo looks at it. No
  * lock: the source is read-only.
  */
-export function environment({ content, destination, cache }: Folders, site: Chosen) {
-  const { baseUrl, environment = "production", variables, exec, http } = site.hugo;
+export function environment({ content, destination, cache }: Folders, site: Site["site"]) {
+  const { baseUrl, environment, variables, exec, http } = site.hugo;
   const tools = toolsOf(site);
   const sass = site.tools.sass === undefined ? [] : ["^(dart-)?sass(-embedded)?$"];
   return {

@@ -5,18 +5,19 @@ import { join } from "node:path";
 import { beforeEach, expect, test } from "vitest";
 import { ownVariables } from "../../../infra/config/site-checks.ts";
 import { buildArguments, environment } from "../../../infra/host/builder/hugo.ts";
+import { type Chosen, plainHugo } from "../../service/builder/build/fake-hugo.ts";
 import { cannotBuild } from "../../service/builder/harness.ts";
 import { Root } from "./namespace.ts";
 
 beforeEach(({ skip }) => skip(cannotBuild !== undefined, cannotBuild));
 
 /** Builds a site with these files. Returns what Hugo printed and the front page. */
-function built(files: Readonly<Record<string, string>>, hugo: Partial<Parameters<typeof environment>[1]["hugo"]>) {
+function built(files: Readonly<Record<string, string>>, chosen: Chosen) {
   const root = new Root();
   const at = { destination: root.at("out"), cache: root.at("cache") };
   for (const [path, text] of Object.entries(files)) root.write(join("source", path), text);
-  const site = { hugo: { exec: [], http: [], ...hugo }, tools: {} };
-  const env = { PATH: process.env.PATH, ...environment(at, site) };
+  const hugo = { ...plainHugo, ...chosen };
+  const env = { PATH: process.env.PATH, ...environment(at, { hugo, npm: false, tools: {} }) };
   const how = { cwd: root.at("source"), env, encoding: "utf8" } as const;
   const { stdout, stderr } = spawnSync("hugo", buildArguments(hugo.arguments), how);
   return { said: stdout + stderr, front: () => readFileSync(root.at("out/index.html"), "utf8") };
@@ -42,7 +43,7 @@ test("the operator's address, environment, flags and variables outrank the site'
 });
 
 test("no variable of the operator's is one of pushgate's", () => {
-  const site = { hugo: { baseUrl: "x", exec: [], http: [] }, tools: {} };
+  const site = { hugo: { ...plainHugo, baseUrl: "x" }, npm: false, tools: {} };
   const names = Object.keys(environment({ content: "/c", destination: "/d", cache: "/e" }, site));
   expect(names.filter((name) => !ownVariables.test(name))).toEqual([]);
 });

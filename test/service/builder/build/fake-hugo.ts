@@ -24,20 +24,23 @@ export type Chosen = Partial<SiteHook["site"]["hugo"] & Pick<SiteHook["site"], "
   readonly programs?: readonly string[];
 };
 
+/** `site.hugo` of a configuration without it. */
+export const plainHugo = { environment: "production", arguments: [], variables: {}, exec: [], http: [] };
+
 /** `path`: the program in place of Hugo. */
 export async function startFakeHugo(settings: BuilderSettings, path = "hugo", chosen: Chosen = {}): Promise<Server> {
   const { clone, out, cache, history, dependencies } = placesOf(settings);
   const { content, folder = "", generator } = settings;
   const source = join(clone, folder);
-  const { programs: more = [], arguments: flags = [], tools = {}, npm = false, ...given } = chosen;
-  const site = { tools, npm, hugo: { exec: [], http: [], ...given } };
+  const { programs: more = [], tools = {}, npm = false, ...given } = chosen;
+  const hugo = { ...plainHugo, ...given };
   // In the unit the history lies over the clone's own .git. Hugo passes no GIT_ variables on.
   const programs = `${generator.socket}.programs`;
   const inUnit = `GIT_DIR=${history}/.git GIT_WORK_TREE=${clone} GIT_CONFIG_SYSTEM=${gitconfig}`;
   mkdirSync(programs, { recursive: true });
   writeFileSync(join(programs, "git"), `#!/bin/sh\nPATH=\${PATH#*:}\n${inUnit} exec git "$@"\n`, { mode: 0o755 });
   const PATH = [programs, ...more, process.env.PATH].join(":");
-  const env = { ...environment({ content, destination: out, cache }, site), PATH, HOME: "/dev/null" };
+  const env = { ...environment({ content, destination: out, cache }, { hugo, npm, tools }), PATH, HOME: "/dev/null" };
   const variable = settings.previews === undefined ? "" : address;
   const shell = [
     // As the unit, where something was fetched.
@@ -47,7 +50,7 @@ export async function startFakeHugo(settings: BuilderSettings, path = "hugo", ch
     'hugo=$(command -v "$0" || :)',
     `exec sh ${beside("generator.sh")} build "" "${variable}" ${cache} "$hugo" "$@"`,
   ].join("\n");
-  const start = ["sh", "-ec", shell, path, ...buildArguments(flags)];
+  const start = ["sh", "-ec", shell, path, ...buildArguments(hugo.arguments)];
   return startFakeUnit(generator, async (connection, id) => {
     const mounting = existsSync(dependencies) ? ["--user", "--map-root-user", "--mount"] : [];
     const [command = "", ...words] = mounting.length > 0 ? ["unshare", ...mounting, ...start] : start;
