@@ -107,6 +107,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
   const rotated = { ...named, service: units.nginx };
   const started = kit.readAtStart([start, originKey], units.nginx);
   const loaded = kit.readAtStart([paths.nginx, originCertificate, clientCaPath, settledCa.path, settledCa.line]);
+  // They hold visitors' addresses: the group adm reads them, as Debian's own logs of nginx.
   const logs: kit.Folder = [nginxFolders.logs, "2750", `${nginxUser}:adm`];
   const service = {
     ...{ noteStarted: kit.noting(units.nginx, started), noteLoaded: kit.noting(`${units.nginx}.loaded`, loaded) },
@@ -122,7 +123,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
     },
     files: [
       kit.file(paths.nginxOwn.sysusers, kit.template(import.meta.url, "sysusers.conf", { user: nginxUser })),
-      kit.file(paths.nginxOwn.tmpfiles, kit.template(import.meta.url, "tmpfiles.conf", named)),
+      kit.file(paths.nginxOwn.tmpfiles, kit.tmpfilesOf([logs])),
       kit.file(paths.nginxOwn.logrotate, kit.template(import.meta.url, "logrotate.conf", rotated)),
       kit.file(clientCaPath, `${clientCaPem.trimEnd()}\n`),
       kit.file(paths.nginx, renderProxy(settings, host), { check }),
