@@ -5,9 +5,9 @@
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { generatorUser, units } from "../../../infra/host/paths.ts";
 import { folderQuestion } from "../../../infra/host/site/site.ts";
+import { example, serving } from "../../fixtures.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
-import { settingsOf } from "../settings.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { page, placesOf } from "./site.ts";
 import { idle, runOf, timersEnd } from "./status.ts";
@@ -130,9 +130,7 @@ test("preview names each folder that is not fit, as root, Hugo and nginx find it
     ...{ webRoot: "/home/guest/www", content, hostname: "www.example.org" },
     folders: { one: "/srv/one", two: "/srv/two", three: "/srv/three", four: "/srv/four" },
   };
-  const repository = rebuild.git.url("example/site");
-  const hook = { name: "site", gitHost: "github-enterprise", repository, branch: "main", site };
-  const { script, facts } = folderQuestion(settingsOf(host, [hook]));
+  const { script, facts } = folderQuestion(serving(example, site));
   const judged = () =>
     Promise.all(
       facts.map(async ({ read }) => {
