@@ -64,15 +64,20 @@ const bare: Original<null> = {
   },
 };
 
+/** Returns the world, which ends with its hosts after the tests of the calling file. */
+export function ending<W extends { close(): Promise<void> }>(world: W, ...hosts: readonly Host[]): W {
+  afterAll(async () => {
+    await world.close();
+    await Promise.all(hosts.map((host) => host.kill()));
+  });
+  return world;
+}
+
 /** Boots a copy of the deployed host and starts a world around it. Both end after the tests of the calling file. */
 export async function deployedWorld(alias: string) {
   const world = await copyOf(bare, alias);
   const [host] = world.hosts;
-  afterAll(async () => {
-    await world.close();
-    await host.kill();
-  });
-  return { world, host };
+  return { world: ending(world, host), host };
 }
 
 export const placeOf = (host: Host, api: string): Place => ({

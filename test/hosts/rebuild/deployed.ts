@@ -5,8 +5,7 @@
  */
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll } from "vitest";
-import { copyOf, kept, type Original } from "../deployed.ts";
+import { copyOf, ending, kept, type Original } from "../deployed.ts";
 import { startGitServer } from "../lab/git-server.ts";
 import type { CopyOptions } from "../lab/host.ts";
 import { openDocs } from "./site.ts";
@@ -34,10 +33,5 @@ export async function deployedRebuild(
   const { git: folder, sites } = (await kept(original)).more;
   const git = await startGitServer(folder);
   const world = await copyOf(original, alias, { ...copied, change: git.introduceAgain });
-  const rebuild = rebuildAround(world.hosts[0], world, git, sites);
-  afterAll(async () => {
-    await rebuild.close();
-    await rebuild.host.kill();
-  });
-  return rebuild;
+  return ending(rebuildAround(world.hosts[0], world, git, sites), world.hosts[0]);
 }

@@ -1,17 +1,14 @@
 /** A host whose logins, shell and mounts differ from Debian's: what pushgate runs there does not depend on them. */
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { succeeded } from "../../engine/program-stack.ts";
+import { ending } from "../deployed.ts";
 import { bootHost } from "../lab/host.ts";
 import { release } from "../release.ts";
 import { buildWorld, hostEntry } from "../world.ts";
 
 const host = await bootHost({ name: "odd", release, variant: "packages" });
 const hosts = [hostEntry(host, { ssh: `deploy@${host.alias}`, sudo: true })];
-const world = await buildWorld([host], { config: { "pushgate:hosts": hosts } });
-afterAll(async () => {
-  await world.close();
-  await host.kill();
-});
+const world = ending(await buildWorld([host], { config: { "pushgate:hosts": hosts } }), host);
 
 test("up and audit run where /bin/sh is bash, a login prints and has little, sudo lectures, and /tmp runs nothing", async () => {
   await host.inside(`set -e

@@ -4,10 +4,11 @@
  * for byte, its process and its unit's state. The removal restores the host and loses no accepted delivery;
  * docs/decisions/006 explains its order. What it leaves at Cloudflare is in test/engine.
  */
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { paths } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
 import { delivery } from "../../fakes/deliveries.ts";
+import { ending } from "../deployed.ts";
 import { hostState } from "../host-state.ts";
 import { bootHost } from "../lab/host.ts";
 import { addNeighbours, neighbourhood } from "../lab/neighbours.ts";
@@ -20,11 +21,7 @@ const host = await bootHost({ name: "leaver", release, variant: "packages" });
 await addNeighbours(host);
 // A file of the operator's that is not finished would be read at the next reload or restart of that nginx.
 await host.writeFile("/etc/nginx/conf.d/half-done.conf", "server { listen\n");
-const world = await buildWorld([host]);
-afterAll(async () => {
-  await world.close();
-  await host.kill();
-});
+const world = ending(await buildWorld([host]), host);
 const before = { host: await hostState(host), neighbours: await neighbourhood(host) };
 /** Layers, in the order of the first `up`. */
 let arrived: string[];

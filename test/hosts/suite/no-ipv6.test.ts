@@ -1,19 +1,16 @@
 /** A host without IPv6: what it accepts, that its order of units holds at a boot, and the way back to IPv6. */
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { paths, units } from "../../../infra/host/paths.ts";
 import { routingTable } from "../../../infra/host/routing/routing.ts";
 import type { Run } from "../../engine/engine.ts";
+import { ending } from "../deployed.ts";
 import { bootHost } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { release } from "../release.ts";
 import { buildWorld, hostnameOf } from "../world.ts";
 
 const host = await bootHost({ name: "v4only", release, variant: "packages", noIpv6: true });
-const world = await buildWorld([host]);
-afterAll(async () => {
-  await world.close();
-  await host.kill();
-});
+const world = ending(await buildWorld([host]), host);
 
 const warnings = ({ diagnostics }: Run) =>
   diagnostics.filter(({ severity }) => severity === "warning").map(({ message }) => message);

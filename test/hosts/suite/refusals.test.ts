@@ -3,8 +3,9 @@
  * nothing. test/infra/host/preflight.test.ts has each other fault, ssh.test.ts each message of ssh, and ship.test.ts an `up`
  * beside another. environment.test.ts has an `up` by an ordinary login with sudo.
  */
-import { afterAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { isWrite } from "../../fakes/cloudflare/api.ts";
+import { ending } from "../deployed.ts";
 import { bootHost, type Host } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { know, knownKey } from "../lab/ssh.ts";
@@ -74,11 +75,7 @@ const hosts = () => {
   ];
 };
 
-const world = await buildWorld([fit], { config: { "pushgate:hosts": hosts() }, starts: true });
-afterAll(async () => {
-  await world.close();
-  await Promise.all([fit.kill(), blind.kill()]);
-});
+const world = ending(await buildWorld([fit], { config: { "pushgate:hosts": hosts() }, starts: true }), fit, blind);
 const before = await states();
 const failed = await world.stack.up();
 const errors = failed.diagnostics.filter(({ severity }) => severity === "error");

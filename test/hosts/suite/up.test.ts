@@ -3,8 +3,9 @@
  * only where it must be. test/engine has the order of the layers and the number of connections, deliveries.test.ts
  * deliveries, no-ipv6.test.ts a host without IPv6, and edge/documents.test.ts rotates a secret.
  */
-import { afterAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { succeeded } from "../../engine/program-stack.ts";
+import { ending } from "../deployed.ts";
 import { bootHost } from "../lab/host.ts";
 import { until } from "../lab/process.ts";
 import { release } from "../release.ts";
@@ -32,11 +33,7 @@ const plain = (value: string | { plaintext: string }): string =>
 
 const host = await bootHost({ name: "bare", release, variant: "bare" });
 const search = await secretSearch(host);
-const world = await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true });
-afterAll(async () => {
-  await world.close();
-  await host.kill();
-});
+const world = ending(await buildWorld([host], { path: [ssh.folder], secrets, token, starts: true }), host);
 const watch = watchProcesses(known);
 const up = await world.stack.up();
 /** Command lines and environments that contained a secret during `up`. */
