@@ -1,15 +1,13 @@
 /** Manual changes of a host with two published sites, of which one has a tool of its own (../drift.ts). */
 import { execFileSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { archiveUrl } from "../../../infra/config/tools.ts";
 import { harmless, type Round, repairs } from "../drift.ts";
 import type { Host } from "../lab/host.ts";
 import { zoneName } from "../world.ts";
 import { idle } from "./status.ts";
-import { buildRebuild, type Rebuild } from "./world.ts";
+import { buildRebuild, mirror, mirrored, type Rebuild } from "./world.ts";
 
 const hostname = `www.${zoneName}`;
 
@@ -23,14 +21,9 @@ function sassArchive(): Buffer {
 }
 
 export async function buildDrifting(host: Host): Promise<Rebuild> {
-  const archive = sassArchive();
-  const sum = createHash("sha256").update(archive).digest("hex");
-  const sass = { version: "1.89.2", amd64: sum, arm64: sum };
-  const mirror = "https://git.example.net/releases";
   const docs = { reconcileMinutes: 60 };
-  const rebuild = await buildRebuild(host, { site: { ...docs, hostname, mirror, tools: { sass } }, docs });
-  for (const architecture of ["amd64", "arm64"] as const)
-    rebuild.git.files.set(new URL(archiveUrl("sass", sass.version, architecture, mirror)).pathname, archive);
+  const rebuild = await buildRebuild(host, { site: { ...docs, hostname, mirror }, docs });
+  rebuild.configure("site", { tools: { sass: mirrored(rebuild, "sass", "1.89.2", sassArchive()) } });
   return rebuild;
 }
 

@@ -2,9 +2,8 @@
  * Releases of real programs that a site names, from a mirror, and a module and packages of npm: a build has them, and what
  * no site names any more is removed. A release that is damaged or not to be had is in test/infra/host/tools.test.ts.
  */
-import { createHash } from "node:crypto";
 import { beforeEach, expect, test } from "vitest";
-import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
+import type { ToolName } from "../../../infra/config/tools.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import { inWorkspace, publishPackages } from "../../fakes/npm-registry.ts";
 import { moduleOf, zipOf } from "../../service/fetcher/module-proxy.ts";
@@ -13,21 +12,14 @@ import { noArchives, releaseArchive } from "../lab/release-archives.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, siteFiles } from "./site.ts";
 import { awaitStatus } from "./status.ts";
-import type { Rebuild } from "./world.ts";
+import { mirror, mirrored, type Rebuild } from "./world.ts";
 
 beforeEach(({ skip }) => skip(noArchives !== undefined, noArchives));
 let rebuild: Rebuild;
 if (noArchives === undefined) rebuild = await deployedRebuild("tools");
 
-const mirror = "https://git.example.net/releases";
-/** Puts an archive onto the mirror, for both architectures. Returns its entry in `site.tools`. */
-function release(tool: ToolName, version: string) {
-  const archive = releaseArchive(`${tool}-${version}`);
-  const sum = createHash("sha256").update(archive).digest("hex");
-  for (const architecture of ["amd64", "arm64"] as const)
-    rebuild.git.files.set(new URL(archiveUrl(tool, version, architecture, mirror)).pathname, archive);
-  return { version, amd64: sum, arm64: sum };
-}
+const release = (tool: ToolName, version: string) =>
+  mirrored(rebuild, tool, version, releaseArchive(`${tool}-${version}`));
 const installed = () => rebuild.host.read(`ls ${paths.tools} 2>/dev/null || :`);
 /** Waits for a build for other tools, which no push triggered. */
 const anew = () =>

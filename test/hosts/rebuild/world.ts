@@ -7,7 +7,8 @@
  *   const commit = await world.push({ "static/a.css": "…" });
  *   await published(host, commit);
  */
-
+import { createHash } from "node:crypto";
+import { archiveUrl, type ToolName } from "../../../infra/config/tools.ts";
 import { builderPaths as paths } from "../../../infra/host/paths.ts";
 import { beginOfBuild } from "../../../service/builder/build/content.ts";
 import type { Run } from "../../engine/engine.ts";
@@ -173,6 +174,15 @@ async function visit(host: string, port: number, path: string): Promise<Page> {
   } catch {
     return { status: 0, body: "" };
   }
+}
+
+export const mirror = "https://git.example.net/releases";
+/** Puts the archive of a release onto the mirror, for both architectures. Returns its entry in `site.tools`. */
+export function mirrored({ git }: Rebuild, tool: ToolName, version: string, archive: Buffer) {
+  const sum = createHash("sha256").update(archive).digest("hex");
+  for (const architecture of ["amd64", "arm64"] as const)
+    git.files.set(new URL(archiveUrl(tool, version, architecture, mirror)).pathname, archive);
+  return { version, amd64: sum, arm64: sum };
 }
 
 /** Waits for a page that contains `text`. */
