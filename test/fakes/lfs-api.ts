@@ -7,7 +7,6 @@ const type = "application/vnd.git-lfs+json";
 
 export class LfsApi {
   readonly objects = new Map<string, Buffer>();
-  readonly requests: string[] = [];
   /** In place of the address of an object. */
   href: string | undefined;
 
@@ -23,7 +22,6 @@ export class LfsApi {
 
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { url = "", headers } = request;
-    this.requests.push(url);
     if (url.startsWith("/objects/")) return void response.end(this.objects.get(url.split("/")[2]!));
     const { objects } = (await json(request)) as { objects: { oid: string; size: number }[] };
     const found = objects.map((object) =>
