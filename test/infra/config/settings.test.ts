@@ -236,10 +236,8 @@ test.each<[key: string, other: string, Changes]>([
   ["hooks[1].site.webRoot", "hooks[0].site.webRoot", ofTwo({ webRoot: "/var/www/site" })],
   ["hooks[1].site.webRoot", "hooks[0].site.webRoot", ofTwo({ webRoot: "/var/www/site/docs" })],
   ["hooks[1].site.webRoot", "hooks[0].site.content", ofTwo({ webRoot: "/srv/content/site/docs" })],
-  ["hooks[1].site.webRoot", "the system", ofTwo({ webRoot: "/var/log/pushgate-nginx/docs" })],
   ["hooks[1].site.webRoot", "inside content", ofTwo({ webRoot: "/srv/docs/www" })],
   ["hooks[1].site.content", "hooks[0].site.webRoot", ofTwo({ content: "/var/www/site/docs" })],
-  ["hooks[1].site.content", "inside webRoot", ofTwo({ content: "/var/www/docs" })],
   ["hooks[1].site.folders.a", "hooks[0].site.webRoot", ofTwo({ folders: { a: "/var/www/site/a" } })],
   ...(["amd64", "arm64"] as const).map((architecture): [string, string, Changes] => [
     "hooks[1].site.tools.sass",

@@ -95,7 +95,7 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["content", ", inside webRoot", "/var/www/site/content"],
   ["content", ", which belongs", "/var/lib/pushgate-sites/site"],
   ["webRoot", ", which belongs to the system", "/etc/www", "/usr", "/var/spool/pushgate", "/tmp/a", "/lib/site"],
-  ["webRoot", ", which belongs to the system", "/lib64/site", "/boot/site"],
+  ["webRoot", ", which belongs to the system", "/lib64/site", "/boot/site", "/var/log/pushgate-nginx"],
   ["webRoot", ", which holds more than this site", "/var", "/root", "/opt", "/var/www"],
   ["webRoot", ", in root's home", "/root/www"],
   ["folder", ", in a folder that git keeps for itself", ".git", "docs/.git", ".git/modules"],
