@@ -120,7 +120,6 @@ export const byHand: readonly ByHand[] = [
   ...within("infra/host/proxy/layer.sh", "test/infra/host/proxy-shell.test.ts", [
     // What a reload without an error can hide.
     ['[ -z "$fresh" ] || break', "return 0"],
-    ['kill -0 "$worker" 2>/dev/null && return 0', "return 0"],
     ['if noted "$service.loaded" "$loaded"', "if true"],
   ]),
   ...within("infra/host/common.sh", "test/infra/host/proxy-shell.test.ts", [
