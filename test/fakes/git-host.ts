@@ -7,12 +7,10 @@
  *   spawn("git", ["-c", `http.sslCAInfo=${host.caFile}`, "clone", host.url("site")]);
  */
 import { execFileSync, spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Repository } from "./git-repository.ts";
-import { listening, trickle, writeIdentity } from "./https-server.ts";
+import { type ServerOptions, startHttpsServer, trickle } from "./https-server.ts";
 import { LfsApi } from "./lfs-api.ts";
 import { StatusApi } from "./status-api.ts";
 import { WebhookApi } from "./webhook-api.ts";
@@ -28,21 +26,8 @@ export type Faults = {
 
 export type GitHost = Awaited<ReturnType<typeof startGitHost>>;
 
-export type GitHostOptions = {
-  /** The name in its certificate and its addresses. */
-  readonly name?: string;
-  readonly addresses?: readonly string[];
-  readonly port?: number;
-  /** The folder of a git host of that name: its certificate and repositories are copied. */
-  readonly from?: string | undefined;
-};
-
-export async function startGitHost(options: GitHostOptions = {}) {
-  const { name = "localhost", addresses = ["127.0.0.1"] } = options;
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-git-"));
-  if (options.from === undefined) await writeIdentity(folder, name);
-  else cpSync(options.from, folder, { recursive: true });
-  const caFile = join(folder, "ca.pem");
+/** Its folder holds `<name>.git`. */
+export async function startGitHost(options: ServerOptions = {}) {
   // The folder of git's programs differs between distributions.
   const program = join(execFileSync("git", ["--exec-path"]).toString().trim(), "git-http-backend");
   /** A test changes these while the git host runs. */
@@ -73,25 +58,19 @@ export async function startGitHost(options: GitHostOptions = {}) {
     const file = files.get(pathname);
     if (file !== undefined || pathname.endsWith(".tar.gz"))
       return void response.writeHead(file === undefined ? 404 : 200).end(file);
-    cgi(program, folder, request, response);
+    cgi(program, server.folder, request, response);
   }
 
-  const { port, close } = await listening(folder, answer, addresses, options.port);
+  const server = await startHttpsServer(answer, { addresses: ["127.0.0.1"], ...options });
 
   return {
-    /** `folder` holds `<name>.git`. */
-    ...{ port, folder, caFile, faults, files, lfs, logins, status, webhooks },
-    ca: readFileSync(caFile, "utf8"),
-    url: (repository: string) => `https://${name}${port === 443 ? "" : `:${port}`}/${repository}.git`,
+    ...{ ...server, faults, files, lfs, logins, status, webhooks },
+    url: (repository: string) => `${server.origin}/${repository}.git`,
     /** Creates the repository at the first call. */
     repository(named: string, ...how: [format?: "sha1" | "sha256"]) {
-      const made = repositories.get(named) ?? new Repository(join(folder, `${named}.git`), ...how);
+      const made = repositories.get(named) ?? new Repository(join(server.folder, `${named}.git`), ...how);
       repositories.set(named, made);
       return made;
-    },
-    async close() {
-      await close();
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

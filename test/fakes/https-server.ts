@@ -1,5 +1,5 @@
-/** A fake API's server: https on a loopback port, with a certificate of an authority of its own. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+/** The server of a fake API or git host: https, with a certificate of an authority of its own. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -20,8 +20,30 @@ export async function writeIdentity(folder: string, name: string): Promise<void>
   await authority.close();
 }
 
-/** Listens on one port of each address. `close` ends all connections, too. */
-export async function listening(folder: string, answer: Answer, addresses: readonly string[], port = 0) {
+/** Has the requests of this process trust the authority, too. */
+export const trust = (ca: string): void => setDefaultCACertificates([...getCACertificates(), ca]);
+
+/** Sends a byte each 50 ms, without end. */
+export function trickle(response: ServerResponse): void {
+  const timer = setInterval(() => response.write("x"), 50);
+  response.on("close", () => clearInterval(timer));
+}
+
+export type ServerOptions = {
+  /** The name in its certificate and its addresses. */
+  readonly name?: string;
+  readonly addresses?: readonly string[];
+  readonly port?: number;
+  /** The folder of a server of that name, of which this one has a copy, with its certificate. */
+  readonly from?: string | undefined;
+};
+
+/** Listens on one port of each address, and has a folder of its own. `close` ends all connections, too. */
+export async function startHttpsServer(answer: Answer, options: ServerOptions = {}) {
+  const { name = "localhost", addresses = ["localhost"], port = 0, from } = options;
+  const folder = mkdtempSync(join(tmpdir(), "pushgate-server-"));
+  if (from === undefined) await writeIdentity(folder, name);
+  else cpSync(from, folder, { recursive: true });
   const identity = { cert: readFileSync(join(folder, "own.pem")), key: readFileSync(join(folder, "own.key")) };
   const sockets = new Set<Socket>();
   const servers: Server[] = [];
@@ -38,32 +60,14 @@ export async function listening(folder: string, answer: Answer, addresses: reado
     servers.push(server);
     at = (server.address() as AddressInfo).port;
   }
-  const close = async () => {
-    const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
-    for (const socket of sockets) socket.destroy();
-    await Promise.all(closed);
-  };
-  return { port: at, close };
-}
-
-/** Has the requests of this process trust the authority, too. */
-export const trust = (ca: string): void => setDefaultCACertificates([...getCACertificates(), ca]);
-
-/** Sends a byte each 50 ms, without end. */
-export function trickle(response: ServerResponse): void {
-  const timer = setInterval(() => response.write("x"), 50);
-  response.on("close", () => clearInterval(timer));
-}
-
-export async function startHttpsServer(answer: Answer) {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-api-"));
-  await writeIdentity(folder, "localhost");
   const caFile = join(folder, "ca.pem");
-  const { port, close } = await listening(folder, answer, ["localhost"]);
   return {
-    ...{ origin: `https://localhost:${port}`, ca: readFileSync(caFile, "utf8"), caFile },
+    ...{ origin: `https://${name}${at === 443 ? "" : `:${at}`}`, port: at },
+    ...{ folder, ca: readFileSync(caFile, "utf8"), caFile },
     async close() {
-      await close();
+      const closed = servers.map((server) => new Promise((resolve) => server.close(resolve)));
+      for (const socket of sockets) socket.destroy();
+      await Promise.all(closed);
       rmSync(folder, { recursive: true, force: true });
     },
   };
