@@ -50,23 +50,6 @@ describe("exposure", () => {
   });
 });
 
-test("the tick's unit needs no capability, and enters only the folder of root's requests", () => {
-  const tick = text(units.reconcile("docs"));
-  expect(values(tick, "CapabilityBoundingSet|ReadWritePaths")).toEqual([paths.rootRequests, ""]);
-});
-
-test("sendmail has the addresses as its arguments, and its unit nothing that implies NoNewPrivileges", () => {
-  const unit = text(units.mail("docs"));
-  expect(values(unit, "ExecStart")).toEqual([
-    "/usr/bin/timeout 8 /usr/sbin/sendmail -i team@example.org ops@example.org",
-    "/bin/echo sent",
-  ]);
-  // systemd.exec(5), NoNewPrivileges=
-  expect(unit).not.toMatch(
-    /^(NoNewPrivileges|DynamicUser|LockPersonality|MemoryDenyWriteExecute|PrivateDevices|PrivateUsers|ProtectClock|ProtectHostname|ProtectKernel\w+|Restrict\w+|SystemCall\w+)=/m,
-  );
-});
-
 test("no placeholder is read in a path, and ssh reads a host key in each line", () => {
   const knownHosts = ["a ssh-ed25519 A", "a ssh-rsa B"];
   const files = filesOf(changed({ content: "/home/@user@/content", knownHosts }));
