@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { paths } from "../../../infra/host/paths.ts";
 import { delivery } from "../../fakes/deliveries.ts";
@@ -24,15 +24,8 @@ const [, , removed] = actors.github.v4;
 const senders = [...actors.github.v4.slice(0, 2), ...actors.github.v6];
 
 const { world, host } = await deployedWorld("load");
-let program: string;
-
-beforeAll(async () => {
-  program = mkdtempSync(join(tmpdir(), "pushgate-program-"));
-});
-
-afterAll(async () => {
-  rmSync(program, { recursive: true, force: true });
-});
+const program = mkdtempSync(join(tmpdir(), "pushgate-program-"));
+afterAll(() => rmSync(program, { recursive: true }));
 
 /** Changes the receiver's bundle in a copy of the program: adds a comment that esbuild keeps. */
 function rebuild(): void {
