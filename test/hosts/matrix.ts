@@ -32,122 +32,62 @@ export type Stage = {
 export const { accepted } = answers;
 const { blocked, notAllowed, challenged, noCertificate, noClient, notTheEdge, unauthorized } = answers;
 
-const wrong = attacks["8 receiver"].change(places);
+/** A row without an attack has the layer's of scenarios.ts. */
+const stage = (
+  layer: RejectingLayer,
+  removal: fault.Fault,
+  ...rows: readonly (Omit<Row, "attack"> & Partial<Pick<Row, "attack">>)[]
+): Stage => ({ layer, removal, rows: rows.map((row) => ({ attack: attacks[layer].says, ...row })) });
 
 export const stages: readonly Stage[] = [
+  stage("2 WAF", fault.noRules, {
+    send: by.edge(attacks["2 WAF"].change(places)),
+    ...{ declared: blocked, reaches: "404 proxy: not found" },
+  }),
+  stage("3 bot management", fault.bots("allow"), {
+    send: by.edge({}),
+    ...{ declared: accepted, stopped: challenged, reaches: accepted },
+  }),
   {
-    layer: "2 WAF",
-    removal: fault.noRules,
-    rows: [
-      {
-        attack: attacks["2 WAF"].says,
-        send: by.edge(attacks["2 WAF"].change(places)),
-        declared: blocked,
-        reaches: "404 proxy: not found",
-      },
-    ],
+    ...stage("4 Cloudflare to origin", fault.notStrict, {
+      send: by.edge({}),
+      ...{ declared: accepted, stopped: "526 edge", reaches: "200 impostor" },
+    }),
+    during: { made: fault.recordAt(by.impostor), undone: ({ address }) => fault.recordAt(address) },
   },
-  {
-    layer: "3 bot management",
-    removal: fault.bots("allow"),
-    rows: [
-      {
-        attack: attacks["3 bot management"].says,
-        send: by.edge({}),
-        declared: accepted,
-        stopped: challenged,
-        reaches: accepted,
-      },
-    ],
-  },
-  {
-    layer: "4 Cloudflare to origin",
-    during: {
-      made: fault.recordAt(by.impostor),
-      undone: ({ address }) => fault.recordAt(address),
+  stage("5 firewall", fault.noDrop, {
+    send: by.direct(places.stranger, places.github, by.none),
+    ...{ declared: "silence", reaches: noCertificate },
+  }),
+  stage("6 nginx", fault.noClientCertificate, {
+    send: by.direct(foreignWorker, foreignWorker, by.otherCustomer),
+    ...{ declared: noCertificate, reaches: notAllowed },
+  }),
+  stage("6 nginx", fault.anyPeer, {
+    attack: "a stranger with the zone's own client certificate claims the git host's address",
+    send: by.direct(places.stranger, places.github, by.own),
+    ...{ declared: "silence", stopped: notTheEdge, reaches: notAllowed },
+  }),
+  stage("6 nginx", fault.anyClient, {
+    attack: "Cloudflare sends no client address",
+    send: by.direct(by.edgeAddress, undefined, by.own),
+    ...{ declared: noClient, reaches: notAllowed },
+  }),
+  stage(
+    "7 systemd",
+    fault.noList,
+    {
+      send: by.edge(attacks["7 systemd"].change(places)),
+      ...{ declared: blocked, stopped: notAllowed, reaches: accepted },
     },
-    removal: fault.notStrict,
-    rows: [
-      {
-        attack: attacks["4 Cloudflare to origin"].says,
-        send: by.edge({}),
-        declared: accepted,
-        stopped: "526 edge",
-        reaches: "200 impostor",
-      },
-    ],
-  },
-  {
-    layer: "5 firewall",
-    removal: fault.noDrop,
-    rows: [
-      {
-        attack: attacks["5 firewall"].says,
-        send: by.direct(places.stranger, places.github, by.none),
-        declared: "silence",
-        reaches: noCertificate,
-      },
-    ],
-  },
-  {
-    layer: "6 nginx",
-    removal: fault.noClientCertificate,
-    rows: [
-      {
-        attack: attacks["6 nginx"].says,
-        send: by.direct(foreignWorker, foreignWorker, by.otherCustomer),
-        declared: noCertificate,
-        reaches: notAllowed,
-      },
-    ],
-  },
-  {
-    layer: "6 nginx",
-    removal: fault.anyPeer,
-    rows: [
-      {
-        attack: "a stranger with the zone's own client certificate claims the git host's address",
-        send: by.direct(places.stranger, places.github, by.own),
-        declared: "silence",
-        stopped: notTheEdge,
-        reaches: notAllowed,
-      },
-    ],
-  },
-  {
-    layer: "6 nginx",
-    removal: fault.anyClient,
-    rows: [
-      {
-        attack: "Cloudflare sends no client address",
-        send: by.direct(by.edgeAddress, undefined, by.own),
-        declared: noClient,
-        reaches: notAllowed,
-      },
-    ],
-  },
-  {
-    layer: "7 systemd",
-    removal: fault.noList,
-    rows: [
-      {
-        attack: attacks["7 systemd"].says,
-        send: by.edge(attacks["7 systemd"].change(places)),
-        declared: blocked,
-        stopped: notAllowed,
-        reaches: accepted,
-      },
-      {
-        attack: "a process on the host connects to the receiver's socket",
-        send: by.onTheHost,
-        declared: "silence",
-        reaches: accepted,
-      },
-    ],
-  },
-  {
-    layer: "8 receiver",
-    removal: fault.noSignatureCheck,
-    rows: [{ attack: attacks["8 receiver"].says, send: by.edge(wrong), declared: unauthorized, reaches: accepted }],
-  },
+    {
+      attack: "a process on the host connects to the receiver's socket",
+      send: by.onTheHost,
+      ...{ declared: "silence", reaches: accepted },
+    },
+  ),
+  stage("8 receiver", fault.noSignatureCheck, {
+    send: by.edge(attacks["8 receiver"].change(places)),
+    ...{ declared: unauthorized, reaches: accepted },
+  }),
 ];
