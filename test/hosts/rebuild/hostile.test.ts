@@ -92,7 +92,7 @@ exit 1`);
   await until("the build's units are gone", async () => (await host.read(listed)) === "" || undefined);
 
   const watch = "if (found && isLess(found.free, least))";
-  await withBuilder(["disk-watch.ts", watch, "if (found && isLess(found.free, found.free))"]);
+  await withBuilder(["build/disk-watch.ts", watch, "if (found && isLess(found.free, found.free))"]);
   expect((await fill()).least).toBe(0);
   await host.inside("rm /filler");
   await withBuilder();
@@ -126,7 +126,7 @@ test("a builder that is killed is reported, Hugo ends with it, and the next paus
 test("git that would fill the memory is rejected before, ended at the unit's limit, and takes more without both", async () => {
   expect(await fillMemory(rebuild)).toBeUndefined();
   expect(statusOf(host, "docs")!.last!.reason).toContain("has more than 100,000 files and folders");
-  await withBuilder(["run.ts", "if (commit !== null) await admit(context, commit);", ""]);
+  await withBuilder(["run/run.ts", "if (commit !== null) await admit(context, commit);", ""]);
   expect(await fillMemory(rebuild)).toBeUndefined();
   expect(statusOf(host, "docs")!.last!.reason).toMatch(/^git reached the builder's memory limit/);
   const open = async () => {

@@ -100,31 +100,27 @@ export async function closeGitHost(): Promise<void> {
   await (await closed)?.close();
 }
 
-/** A part of the program that a test removes: the name of a file of service/builder, these words in it, and others instead. */
+/** A part of the program that a test removes: a file below service/builder, these words in it, and others instead. */
 export type Without = readonly [file: string, words: string, instead: string];
 
 /** Bundles the builder that ends, whole or without a part. Returns the file. */
 export async function bundledBuilder(folder: string, ...without: readonly Without[]): Promise<string> {
   const outfile = join(folder, `builder-${without.length}.cjs`);
-  const left = new Set(without);
-  const parts = without.map(
-    (part): Rewrite =>
-      (at, text) => {
-        const [file, words, instead] = part;
-        if (!at.startsWith("builder/") || !at.endsWith(`/${file}`)) return text;
-        left.delete(part);
-        return replaced(at, words, instead)(at, text);
-      },
-  );
+  const left = new Set(without.map(([file]) => `builder/${file}`));
+  const found: Rewrite = (at, text) => {
+    left.delete(at);
+    return text;
+  };
+  const parts = without.map(([file, ...words]) => both(found, replaced(`builder/${file}`, ...words)));
   await bundled("builder", outfile, [anywhere, ...parts].reduce(both));
-  for (const [file] of left) throw new Error(`the builder has no module ${file}`);
+  for (const file of left) throw new Error(`the builder has no module ${file}`);
   return outfile;
 }
 
 type Environment = Readonly<Record<string, string>>;
 
 /** A builder that ends after a failed run, and leaves its markers to the next one. */
-export const endsOnFailure: Without = ["pauses.ts", "rests: 45_000", "rests: 0"];
+export const endsOnFailure: Without = ["run/pauses.ts", "rests: 45_000", "rests: 0"];
 
 /** Runs the bundle without these parts, until its end or its first failure: `finish` has what it returns. */
 export const runWithout = async (site: Bench, without: readonly Without[], env: Environment = {}) =>

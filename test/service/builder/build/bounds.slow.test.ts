@@ -18,7 +18,7 @@ test("200 KiB of nested folders with 100 million paths are rejected; without tha
   const path = gitAfter("ulimit -d 262144", site);
   const { last } = await site.work({ ...site.builder, path });
   expect(last).toMatchObject({ result: "rejected", reason: expect.stringContaining(tooMany) });
-  const admission: Without = ["run.ts", "if (commit !== null) await admit(context, commit);", ""];
+  const admission: Without = ["run/run.ts", "if (commit !== null) await admit(context, commit);", ""];
   const open = await runWithout(site, [admission], { PATH: path });
   expect(open.last.result).toBe("failed");
   expect(open.last.reason).toMatch(/^git reached the builder's memory limit.*\(git: fatal: .*out of memory/);
@@ -30,8 +30,8 @@ test("five releases of many long paths keep no builder from starting in its memo
   // As pushes of one blob under many paths once left them.
   leaveManifests(site.places, 145_161, 460);
   const unbounded: Without[] = [
-    ["releases.ts", "if (lstatSync(path).size > mostBytes) return;", ""],
-    ["releases.ts", "known.set(path, rest);", "known.set(path, { ...rest, files });"],
+    ["release/releases.ts", "if (lstatSync(path).size > mostBytes) return;", ""],
+    ["release/releases.ts", "known.set(path, rest);", "known.set(path, { ...rest, files });"],
   ];
   // With a heap as Node 18 has it in a builder's least 512 MiB.
   const without = (...parts: Without[]) => runWithout(site, parts, { NODE_OPTIONS: "--max-old-space-size=256" });
@@ -53,7 +53,7 @@ test("what earlier pushes left in the clone keeps no push from its page: the clo
   };
   fill();
   site.push(siteFiles(2));
-  const anew: Without = ["run.ts", "|| error instanceof TooMuch", ""];
+  const anew: Without = ["run/run.ts", "|| error instanceof TooMuch", ""];
   const open = await runWithout({ ...site, builder }, [anew], { PATH: path });
   expect(open.last.reason).toMatch(/^the site wrote more than it may: /);
   const warning = /^the clone is made anew, as earlier pushes may have filled it: the site wrote more than it may: /;

@@ -28,7 +28,7 @@ describe("the real Hugo", () => {
     expect(site.page()).toContain(says(1));
     site.deliver();
     const pages = "const pages = pagesOf(found.files);";
-    const { last } = await runWithout(site, [["gate.ts", pages, `${pages}\n  if (pages >= 0) return found;`]]);
+    const { last } = await runWithout(site, [["build/gate.ts", pages, `${pages}\n  if (pages >= 0) return found;`]]);
     expect(last.result).toBe("published");
     expect(site.published()).not.toContain("index.html");
   });

@@ -65,13 +65,13 @@ test("a build gets no content of a former commit and nothing that a forced push 
   site.repository.point(kept);
   rmSync(site.places.history, { recursive: true });
   site.deliver();
-  await runWithout(site, [["history.ts", '"--filter=blob:none", ', ""]]);
+  await runWithout(site, [["build/history.ts", '"--filter=blob:none", ', ""]]);
   expect(holds(blob)).toBe(true);
   site.repository.point(forced);
   site.deliver();
   await runWithout(site, [
-    ["history.ts", "if (!grows)", "if (!packs)"],
-    ["history.ts", "...(grows ? []", "...(packs ? []"],
+    ["build/history.ts", "if (!grows)", "if (!packs)"],
+    ["build/history.ts", "...(grows ? []", "...(packs ? []"],
   ]);
   expect([secret, forced].map(holds)).toEqual([true, true]);
 });

@@ -51,7 +51,7 @@ test("a writer's request builds the rollback's commit with the present content; 
   expect(site.page("post/0/index.html")).toContain("Written after.");
   const hold = "const holding = held === head;";
   site.tick();
-  await runWithout(site, [["decide.ts", hold, "const holding = false;"]]);
+  await runWithout(site, [["source/decide.ts", hold, "const holding = false;"]]);
   expect(site.page()).toContain(says(2));
 });
 

@@ -112,7 +112,7 @@ test("the code of a fork is built if git may fetch other refs than branches", as
   site.repository.point(site.repository.prepare(content), "refs/pull/1/head");
   site.deliver();
   const branches = "`+refs/heads/${pattern}:${branches}/${pattern}`";
-  await runWithout(site, [["repository.ts", branches, "`+refs/*:${branches}/*`"]]);
+  await runWithout(site, [["source/repository.ts", branches, "`+refs/*:${branches}/*`"]]);
   expect(folders()).toContain(folderOf("pull/1/head"));
 });
 

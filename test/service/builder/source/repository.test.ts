@@ -73,7 +73,7 @@ test("the builder leaves tracked links out and names them; without their removal
   expect(site.published().filter((path) => /etc|passwd/.test(path))).toEqual([]);
   const removal = "for (const link of links) remove(join(places.clone, link));";
   site.request("again");
-  await runWithout(site, [["repository.ts", removal, ""]]);
+  await runWithout(site, [["source/repository.ts", removal, ""]]);
   expect(site.page("passwd.txt")).toBe("/etc/passwd");
 });
 
@@ -172,7 +172,7 @@ describe("submodules", () => {
     }
     expect(has("themes/t/themes/t/c.css")).toBe(true);
     site.push(holding(theme, "newer"));
-    const { last } = await runWithout(site, [["repository.ts", "if (!isOther || ", "if (isOther || "]]);
+    const { last } = await runWithout(site, [["source/repository.ts", "if (!isOther || ", "if (isOther || "]]);
     expect(last.reason).toMatch(/^a submodule: /);
   });
 
