@@ -1,6 +1,7 @@
 /** From status.json, which a hostile repository may have made a pipe that never ends, a link to a secret, any text. */
-import { constants, open } from "node:fs/promises";
 import * as v from "valibot";
+import { beginningOf } from "../builder/files.ts";
+import { tried } from "../tried.ts";
 
 const largest = 256 << 10; // bytes; usual are 3 KiB
 
@@ -17,18 +18,5 @@ const shape = v.object({
 export type Builds = v.InferOutput<typeof shape>;
 
 /** undefined before the first build, and for a file that the builder did not write. */
-export async function readBuilds(path: string): Promise<Builds | undefined> {
-  try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    try {
-      // A read at a position fails in a pipe and in a folder.
-      const { buffer, bytesRead } = await file.read(Buffer.alloc(largest + 1), 0, largest + 1, 0);
-      if (bytesRead > largest) return undefined;
-      return v.parse(shape, JSON.parse(buffer.toString("utf8", 0, bytesRead)));
-    } finally {
-      await file.close();
-    }
-  } catch {
-    return undefined;
-  }
-}
+export const readBuilds = (path: string): Builds | undefined =>
+  tried(() => v.parse(shape, JSON.parse(beginningOf(path, largest))));

@@ -11,21 +11,13 @@ const bounds = {
 const always = { "Content-Type": "text/plain; version=0.0.4; charset=utf-8", Connection: "close" };
 
 /** The receiver ends without waiting for the connections of this server. */
-export function createMetricsServer(collect: () => Promise<string>): Server {
-  let running: Promise<string> | undefined;
-  const server = createServer(bounds, async (req, res) => {
+export function createMetricsServer(collect: () => string): Server {
+  const server = createServer(bounds, (req, res) => {
     const respond = (status: number, text: string, more = {}) =>
       res.writeHead(status, { ...always, "Content-Length": Buffer.byteLength(text), ...more }).end(text);
     if (req.url !== "/metrics") return respond(404, "The metrics are at /metrics.\n");
     if (req.method !== "GET") return respond(405, "", { Allow: "GET" });
-    // Requests during a collection share it.
-    running ??= collect().finally(() => {
-      running = undefined;
-    });
-    return running.then(
-      (text) => respond(200, text),
-      () => respond(500, ""),
-    );
+    return respond(200, collect());
   });
   server.maxConnections = 16;
   return server;
