@@ -1,7 +1,7 @@
 /** Values derived from the configuration, each in one place: Settings, sites, hostnames, source sets, repositories. */
 import { createHash } from "node:crypto";
 import { type GitHost, type GitHostName, gitHostNames, gitHosts, isWithin } from "../../service/git-hosts/index.ts";
-import { repositoryOf } from "../../service/git-hosts/repository.ts";
+import { publicDomains, repositoryOf } from "../../service/git-hosts/repository.ts";
 import { webhookPath } from "../contract.ts";
 import { type Network, networks } from "../networks.ts";
 import { tidy } from "./cidr.ts";
@@ -101,11 +101,11 @@ export const webhookUrls = ({ hosts, hooks }: Pick<Settings, "hosts"> & { hooks:
     ),
   );
 
-export const gitHostAt = (repository: string): GitHostName | undefined =>
-  gitHostNames.find((name) => {
-    const { domain } = gitHosts[name];
-    return domain !== undefined && isWithin(repositoryOf(repository).host, domain);
-  });
+export function gitHostAt(repository: string): GitHostName | undefined {
+  const { host } = repositoryOf(repository);
+  const names = Object.keys(publicDomains) as (keyof typeof publicDomains)[];
+  return names.find((name) => isWithin(host, publicDomains[name]));
+}
 
 export const knownGitHost = (gitHost: unknown): GitHost | undefined =>
   (gitHosts as Partial<Record<string, GitHost>>)[String(gitHost)];

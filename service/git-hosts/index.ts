@@ -3,7 +3,6 @@ import type { IncomingHttpHeaders } from "node:http";
 import { gitlabSignature } from "./gitlab-signature.ts";
 import { hmacSignature, type Signature } from "./hmac-signature.ts";
 import { type Change, type Json, listOf, objectOf, type Payload } from "./payload.ts";
-import { publicDomains } from "./repository.ts";
 import { isMeantAsKey, standardSignature } from "./standard-signature.ts";
 
 /** Headers are in lower case. */
@@ -13,7 +12,6 @@ type Row = Signature & {
   readonly deliveryHeader: string; // with the id that the git host's page of deliveries shows
   readonly webhookPage: string; // where a person adds a webhook
   readonly payload?: Payload; // absent for a sender whose deliveries are all pushes
-  readonly domain?: string; // of its public service: repositories there, or at a name below it, are this git host's
   /**
    * Loopback port of its socket, its own from 9461 to 9469; absent where the git host publishes no source ranges. With
    * another port the source set needs another name (decision 017).
@@ -88,7 +86,6 @@ const table = {
     ...likeGithub,
     mark: "x-forgejo-event",
     webhookPage: "Settings > Webhooks > Add webhook > Forgejo",
-    domain: publicDomains.forgejo,
   },
   gitea: { ...likeGithub, mark: "x-gitea-event", webhookPage: "Settings > Webhooks > Add webhook > Gitea" },
   gogs: {
@@ -97,17 +94,16 @@ const table = {
     mark: "x-gogs-event",
     webhookPage: "Settings > Webhooks > Add a new webhook > Gogs",
   },
-  github: { ...ofGithub, domain: publicDomains.github, publishedPort: 9461, elsewhere: "github-enterprise" },
+  github: { ...ofGithub, publishedPort: 9461, elsewhere: "github-enterprise" },
   // Enterprise Server, and GHE.com, which publishes ranges for each region.
-  "github-enterprise": { ...ofGithub, domain: publicDomains["github-enterprise"] },
-  gitlab: { ...likeGitlab, domain: publicDomains.gitlab, publishedPort: 9462, elsewhere: "gitlab-self-managed" },
+  "github-enterprise": ofGithub,
+  gitlab: { ...likeGitlab, publishedPort: 9462, elsewhere: "gitlab-self-managed" },
   "gitlab-self-managed": likeGitlab,
   bitbucket: {
     ...likeBitbucket("repo:push", 6, bitbucketChanges),
     mark: "x-hook-uuid",
     deliveryHeader: "x-request-uuid",
     webhookPage: "Repository settings > Webhooks > Add webhook",
-    domain: publicDomains.bitbucket,
     publishedPort: 9463,
     elsewhere: "bitbucket-data-center",
   },

@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { parse } from "yaml";
 import { nginxLogs, units } from "../../../infra/host/paths.ts";
-import { type GitHostName, gitHostNames, gitHosts } from "../../../service/git-hosts/index.ts";
+import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
+import { publicDomains } from "../../../service/git-hosts/repository.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { deliveryOf, senders } from "../../fakes/senders.ts";
 import { deployedWorld } from "../deployed.ts";
@@ -17,6 +18,8 @@ const { github, gitlab, bitbucket, gitServers, edge } = actors;
 const sourceOf = (gitHost: GitHostName): string =>
   ({ github: github.v4[0], gitlab: gitlab.v4[0], bitbucket: bitbucket.v6[0] })[gitHost as string] ?? gitServers.v4[0];
 
+const domains: Partial<Record<GitHostName, string>> = publicDomains;
+
 const { world, host } = await deployedWorld("deliveries");
 
 /** All files below the spool, also those that are not yet whole. */
@@ -28,7 +31,7 @@ beforeAll(async () => {
   world.stack.configure({
     "pushgate:hooks": gitHostNames.map((gitHost) => ({
       ...{ name: gitHost, gitHost, branch: "main" },
-      repository: `https://${gitHosts[gitHost].domain ?? "git.example.net"}/example/site.git`,
+      repository: `https://${domains[gitHost] ?? "git.example.net"}/example/site.git`,
       ...(sourceOf(gitHost) === gitServers.v4[0] && { sources: [gitServers.v4[0]] }),
     })),
     "pushgate:secrets": undefined,
