@@ -30,13 +30,14 @@ function webhookText(endpoint: Endpoint): string {
 }
 
 function statusTexts({ name, gitHost, repository }: Named, hasToken: boolean): string[] {
-  const status = apis[gitHost]?.status;
-  if (status === undefined) return [];
+  const api = apis[gitHost];
+  if (api?.status === undefined) return [];
+  const { tokenPage = api.webhooks.tokenPage, permission } = api.status;
   if (hasToken) return [`The result of each build of ${name} is set on its commit.\n`];
   return [
     `To have the result of each build of ${name} set on its commit, make a token for ${repository}
-  at            ${status.tokenPage}
-  with          ${status.permission}
+  at            ${tokenPage}
+  with          ${permission}
   and run       npx pulumi config set --secret --path pushgate:secrets.${name}.status
 `,
   ];

@@ -13,9 +13,9 @@ export type Api = {
   readonly status?: StatusApi; // absent where it takes no results of builds
 };
 
-type Token = { readonly tokenPage: string; readonly permission: string };
-
-export type WebhookApi = Token & {
+export type WebhookApi = {
+  readonly tokenPage: string; // where a person makes a token
+  readonly permission: string; // that it needs
   readonly list: string; // its first page, below the repository's URL
   /** The address of a list's following page; absent where a Link header has it. */
   readonly next?: (answer: ApiAnswer, asked: string) => string | undefined;
@@ -40,7 +40,9 @@ type Deliveries = {
   readonly answer?: (entry: Json) => RecordedAnswer; // reads one entry's answer, where the list does not have it
 };
 
-export type StatusApi = Token & {
+export type StatusApi = {
+  readonly tokenPage?: string; // where it is another one than that for webhooks
+  readonly permission: string;
   readonly path: (commit: string) => string;
   readonly body: (result: BuildResult, repository: Repository) => Readonly<Record<string, string | undefined>>;
   readonly longest?: number; // characters of a reason that the API takes, 255 where it is absent

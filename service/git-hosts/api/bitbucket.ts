@@ -40,7 +40,6 @@ export const bitbucket: Api = {
     lacks: ["Bitbucket Cloud has no API for tests and for its delivery history: its page has both."],
   },
   status: {
-    tokenPage: "Repository settings > Access tokens",
     // Enough to set a result: Atlassian's change notice of 2020-11-20.
     permission: "Repositories: Read",
     path: (commit) => `commit/${commit}/statuses/build`,
@@ -85,7 +84,6 @@ export const bitbucketDataCenter: Api = {
     ],
   },
   status: {
-    tokenPage: "Repository settings > HTTP access tokens",
     permission: "Repository read",
     path: (commit) => `commits/${commit}/builds`,
     body: (result, repository) => bodyOf(result, placeOf(repository)),

@@ -3,8 +3,6 @@ import { isWithin } from "../index.ts";
 import { objectOf } from "../payload.ts";
 import { type Api, eventsOf, onOrOff, recordedAnswer, segments, setOrNone, textOf } from "./api.ts";
 
-const tokenPage = "your account's Settings > Developer settings > Fine-grained tokens, for this repository only";
-
 export const github: Api = {
   base: ({ names }) => `https://api.github.com/repos/${segments(names)}`,
   variable: "GITHUB_TOKEN",
@@ -14,7 +12,7 @@ export const github: Api = {
     "x-github-api-version": "2022-11-28",
   }),
   webhooks: {
-    tokenPage,
+    tokenPage: "your account's Settings > Developer settings > Fine-grained tokens, for this repository only",
     permission: "Webhooks: Read and write",
     list: "hooks?per_page=100",
     settings: ({ active, events, config }) => {
@@ -54,7 +52,6 @@ export const github: Api = {
     lacks: [],
   },
   status: {
-    tokenPage,
     permission: "Commit statuses: Read and write",
     path: (commit) => `statuses/${commit}`,
     body: ({ state, reason, context, url }) => ({ state, description: reason, context, target_url: url }),

@@ -3,8 +3,6 @@ import { isWithin } from "../index.ts";
 import { isMeantAsKey } from "../standard-signature.ts";
 import { type Api, headersOf, onOrOff, recordedAnswer, setOrNone, textOf } from "./api.ts";
 
-const tokenPage = "Settings > Access tokens of this project";
-
 const otherEvents = (
   "confidential_issues confidential_note deployment feature_flag issues job merge_requests note pipeline releases " +
   "resource_access_token tag_push wiki_page"
@@ -20,7 +18,7 @@ export const gitlab: Api = {
   variable: "GITLAB_TOKEN",
   authorization: (token) => ({ "private-token": token }),
   webhooks: {
-    tokenPage,
+    tokenPage: "Settings > Access tokens of this project",
     permission: "role Maintainer, scope api",
     list: "hooks?per_page=100",
     settings: (hook) => ({
@@ -76,7 +74,6 @@ export const gitlab: Api = {
     ],
   },
   status: {
-    tokenPage,
     permission: "role Developer, scope api",
     path: (commit) => `statuses/${commit}`,
     body: ({ state, reason: description, context: name, url }) => ({

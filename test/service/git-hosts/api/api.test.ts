@@ -97,7 +97,7 @@ describe("what is sent", () => {
     for (const name of withApi) {
       const { webhooks, status = webhooks } = apis[name]!;
       const { tokenPage, permission, lacks, ping: tests, deliveries } = webhooks;
-      for (const text of [tokenPage, permission, status.tokenPage, status.permission])
+      for (const text of [tokenPage, permission, status.tokenPage ?? tokenPage, status.permission])
         expect(text, name).toMatch(/\w+:? \w+/);
       // GitLab's sentence has the command that stores a secret token.
       const has = { tests, "delivery history": deliveries, "--path pushgate": !name.startsWith("gitlab") };
