@@ -16,7 +16,7 @@ async function main(): Promise<void> {
   const hooks = settings.hooks.flatMap(({ name, previews }) => [name, ...(previews ? [previews.hook] : [])]);
   const spool = openSpool(settings.spool, hooks);
   const app = createApp({ settings, secrets, limiter: createLimiter(settings.limits), spool, journal });
-  const servers = await listen(receiver, app, journal);
+  const servers = await listen(receiver.sockets, app, journal);
   await metrics.serve(receiver.metrics);
   process.once("SIGTERM", () => void drain(servers).then(() => process.exit(0)));
 }

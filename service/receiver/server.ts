@@ -4,7 +4,6 @@ import { createServer, type RequestListener, type Server, type ServerResponse, S
 import type { Socket } from "node:net";
 import type { Journal } from "../journal.ts";
 import { type Headers, rejections } from "./answer.ts";
-import type { Receiver } from "./settings.ts";
 
 export const bounds = {
   maxHeaderSize: 8 << 10, // GitHub's headers have about 2 KiB after Cloudflare and nginx
@@ -65,10 +64,9 @@ function raw(status: number, more: Headers = []): string {
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${text}`;
 }
 
-/** Starts a server for each socket that systemd passed, else one on `settings.listen`. */
-export async function listen({ sockets, settings }: Receiver, app: RequestListener, journal: Journal) {
-  const places = sockets.length > 0 ? sockets.map((fd) => ({ fd })) : [{ ...settings.listen }];
-  const servers = places.map((place) => createReceiver(app, journal).listen(place));
+/** Starts a server for each socket that systemd passed. */
+export async function listen(sockets: readonly number[], app: RequestListener, journal: Journal) {
+  const servers = sockets.map((fd) => createReceiver(app, journal).listen({ fd }));
   await Promise.all(servers.map((server) => once(server, "listening")));
   return servers;
 }

@@ -5,7 +5,7 @@ import * as v from "valibot";
 import { gitHostNames } from "../git-hosts/index.ts";
 import { receiverLimits } from "../limits.ts";
 import { type Environment, environment, type Report, readCredential, readShape, withFaults } from "../settings.ts";
-import { absolute, hookName, text, whole } from "../shapes.ts";
+import { absolute, hookName, text } from "../shapes.ts";
 
 const secretLength = 32; // characters, as the stack configuration requires
 
@@ -26,8 +26,6 @@ const shape = v.object({
   spool: absolute,
   hooks: v.pipe(v.array(hook), v.minLength(1), v.readonly()),
   limits: v.required(v.object(receiverLimits.entries)),
-  /** Only where systemd passed no socket. */
-  listen: v.exactOptional(v.object({ host: v.string(), port: whole(0, 65_535) })),
 });
 
 export type ReceiverSettings = Readonly<v.InferOutput<typeof shape>>;
@@ -35,8 +33,6 @@ export type ReceiverHook = ReceiverSettings["hooks"][number];
 
 /** Of each hook, newest first, at least one. */
 export type Secrets = ReadonlyMap<string, readonly string[]>;
-
-export type Receiver = ReturnType<typeof readReceiver>;
 
 /** Throws SettingsFault. `sockets`, `metrics`: descriptors of listening sockets, empty outside systemd. */
 export const readReceiver = (env: Environment = environment, pid: number = process.pid) =>
@@ -51,11 +47,8 @@ export const readReceiver = (env: Environment = environment, pid: number = proce
     const passed = Array.from({ length: count || 0 }, (_, i) => 3 + i);
     const metrics = passed.filter((_, i) => names[i] === metricsName);
     const sockets = passed.filter((fd) => !metrics.includes(fd));
-    if (settings && sockets.length === 0 && !settings.listen)
-      report(
-        "no socket was handed over (LISTEN_PID, LISTEN_FDS) and the settings hold no `listen`: start the .socket unit, " +
-          'or write `listen: { "host": …, "port": … }`',
-      );
+    if (settings && sockets.length === 0)
+      report("no socket was handed over (LISTEN_PID, LISTEN_FDS): start the .socket unit");
     return settings && secrets && { settings, secrets, sockets, metrics };
   });
 

@@ -1,7 +1,6 @@
 /** The servers of the comparison: the receiver's own bundle, and two others. Each runs on the first core. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +9,7 @@ import { build } from "esbuild";
 import { bundling } from "../../infra/host/programs/programs.ts";
 import { secrets } from "../fixtures.ts";
 import { bundled, receiverFlags } from "../service/bundles.ts";
-import { freePort } from "../service/receiver-process.ts";
+import { onLoopback } from "../service/receiver-process.ts";
 
 const secret = secrets.site.current;
 
@@ -48,12 +47,14 @@ export async function bundleAll(): Promise<string> {
   return folder;
 }
 
-const accepts = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(Boolean(socket.destroy()))).on("error", () =>
-      resolve(false),
+/** The socket admits connections before the server has started. */
+const answers = (port: number): Promise<boolean> =>
+  fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(1_000) })
+    .then((answer) => answer.text())
+    .then(
+      () => true,
+      () => false,
     );
-  });
 
 /** MiB. */
 const residentOf = (pid: number): number =>
@@ -72,13 +73,14 @@ export function pin(): void {
     throw new Error("taskset failed. Use a computer with two cores and util-linux.");
 }
 
-/** Starts a server on the first core. */
-function pinned(command: string, args: readonly string[], env: NodeJS.ProcessEnv): ChildProcess {
+/** Starts a server on the first core, with this socket as systemd passes it. */
+function pinned(command: string, args: readonly string[], env: NodeJS.ProcessEnv, socket: number): ChildProcess {
   // What a server writes goes to a process of its own through a socket, as on a host: the client would lose time by it.
   const journald = spawn("cat", { stdio: ["pipe", "ignore", "ignore"] });
-  const child = spawn("taskset", ["-c", "0", command, ...args], {
+  const script = 'export LISTEN_PID=$$ LISTEN_FDS=1; exec "$@"';
+  const child = spawn("/bin/sh", ["-c", script, "sh", "taskset", "-c", "0", command, ...args], {
     env: { PATH: process.env.PATH, NODE_ENV: "production", ...env },
-    stdio: ["ignore", journald.stdin, "pipe"],
+    stdio: ["ignore", journald.stdin, "pipe", socket],
   });
   journald.stdin.destroy();
   return child;
@@ -96,7 +98,7 @@ async function start(name: Server, node: string, bundles: string): Promise<Runni
   // One for all: what a new file costs ext4 depends on the place of its folder on the disk.
   const spool = join(bundles, "spool");
   const stored = join(bundles, "stored");
-  const port = await freePort();
+  const { server, fd, port } = await onLoopback();
   for (const each of [join(spool, "site"), stored]) mkdirSync(each, { recursive: true });
   writeFileSync(join(folder, "site"), `${secret}\n`);
   const settings = {
@@ -104,22 +106,20 @@ async function start(name: Server, node: string, bundles: string): Promise<Runni
     hooks: [{ name: "site", gitHost: "github", branch: "main" }],
     // The largest budget: with the default the receiver would answer 429 to all but 60 wrong signatures a minute.
     limits: { bodyBytes: 5 << 20, rejectionsPerMinute: 10_000, concurrentPerSource: 32 },
-    listen: { host: "127.0.0.1", port },
   };
   writeFileSync(join(folder, "receiver.json"), JSON.stringify(settings));
   const bundle = join(bundles, `${name}.cjs`);
-  const args = name === "receiver" ? [...receiverFlags, bundle] : [bundle, String(port), spool, secret];
-  const child = pinned(node, args, {
-    PUSHGATE_SETTINGS: join(folder, "receiver.json"),
-    CREDENTIALS_DIRECTORY: folder,
-  });
+  const args = name === "receiver" ? [...receiverFlags, bundle] : [bundle, spool, secret];
+  const env = { PUSHGATE_SETTINGS: join(folder, "receiver.json"), CREDENTIALS_DIRECTORY: folder };
+  const child = pinned(node, args, env, fd);
+  server.close();
   let noise = "";
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
     noise = `${noise}${text}`.slice(-2_000);
   });
   const exited = new Promise((resolve) => child.once("exit", resolve));
   const began = performance.now();
-  while (!(await accepts(port))) {
+  while (!(await answers(port))) {
     if (child.exitCode !== null || performance.now() - began > 20_000)
       throw new Error(`${name} does not answer: ${noise || "it printed nothing"}`);
     await sleep(2);

@@ -168,7 +168,6 @@ export const byHand: readonly ByHand[] = [
     ['once(server, "listening")', 'once(server, "")'],
   ]),
   ...within("service/receiver/server.ts", "test/service/receiver/process.test.ts", [
-    ["sockets.length > 0", "false"],
     ["setInterval(() => servers.map((server) => server.closeIdleConnections()), 50).unref();", ""],
     ["await Promise.all(closed);", ""],
   ]),

@@ -1,6 +1,6 @@
 /** Express as its users write a webhook: `express.raw`, then the check of the signature. */
 import express from "express";
-import { decide, host, longestBody, path, port, rejected, signed } from "./push.ts";
+import { decide, longestBody, passed, path, rejected, signed } from "./push.ts";
 
 express()
   .post(path, express.raw({ type: () => true, limit: longestBody }), async (req, res) => {
@@ -9,4 +9,4 @@ express()
     const [status, text] = await decide(event, id, req.body);
     res.status(status).type("json").send(text);
   })
-  .listen(port, host);
+  .listen(passed);

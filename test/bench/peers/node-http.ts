@@ -1,6 +1,6 @@
 /** The least that a correct server does, without a framework. */
 import { createServer } from "node:http";
-import { decide, host, longestBody, path, port, rejected, signed } from "./push.ts";
+import { decide, longestBody, passed, path, rejected, signed } from "./push.ts";
 
 createServer((req, res) => {
   const answer = (status: number, text: string): void => {
@@ -23,4 +23,4 @@ createServer((req, res) => {
       () => answer(503, "{}"),
     );
   });
-}).listen(port, host);
+}).listen(passed);

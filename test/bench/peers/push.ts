@@ -2,11 +2,10 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { openSpool } from "../../../service/receiver/spool.ts";
 
-const [, , portText, folder = "", secret = ""] = process.argv;
+const [, , folder = "", secret = ""] = process.argv;
 
-export const port = Number(portText);
+export const passed = { fd: 3 }; // the socket, by the number that systemd would give it
 export const path = "/webhook/site";
-export const host = "127.0.0.1";
 export const longestBody = 5 << 20;
 export const rejected = '{"status":"Unauthorized"}\n';
 

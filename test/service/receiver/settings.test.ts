@@ -15,16 +15,16 @@ beforeEach(() => {
   secret("docs", secrets.docs.current);
 });
 
-const listen = { host: "127.0.0.1", port: 0 };
 const previews = { hook: "site-previews", branches: ["next"] };
 const withPreviews = hooks.map((hook) => (hook.name === "site" ? { ...hook, previews } : hook));
-const good = { spool: "/var/spool/pushgate", hooks: withPreviews, limits, listen };
+const good = { spool: "/var/spool/pushgate", hooks: withPreviews, limits };
+const sockets = { LISTEN_PID: "7", LISTEN_FDS: "3" };
 const secret = (hook: string, text: string) => writeFileSync(join(place, "credentials", hook), text);
 
 function read(settings: unknown = good, change: Record<string, string | undefined> = {}, pid = 7) {
   const file = join(place, "receiver.json");
   writeFileSync(file, typeof settings === "string" ? settings : JSON.stringify(settings));
-  const env = { PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: join(place, "credentials"), ...change };
+  const env = { PUSHGATE_SETTINGS: file, CREDENTIALS_DIRECTORY: join(place, "credentials"), ...sockets, ...change };
   return readReceiver(env, pid);
 }
 
@@ -38,36 +38,29 @@ function faults(...args: Parameters<typeof read>): string[] {
   return [];
 }
 
-test("readReceiver returns settings, secrets with the newest first, and no socket outside systemd", () => {
+test("readReceiver returns settings, secrets with the newest first, and the descriptors from 3 up", () => {
   // A newer pushgate may write keys that this one does not know.
   expect(read({ ...good, later: true })).toEqual({
     settings: good,
     secrets: bySecrets,
-    sockets: [],
+    sockets: [3, 4, 5],
     metrics: [],
   });
 });
 
 describe("sockets", () => {
-  const { listen: _, ...without } = good;
-
-  test("are the descriptors from 3 up, for deliveries, except the one that systemd calls metrics", () => {
-    const env = { LISTEN_PID: "7", LISTEN_FDS: "3" };
-    expect(read(without, env)).toMatchObject({ sockets: [3, 4, 5], metrics: [] });
+  test("are for deliveries, except the one that systemd calls metrics", () => {
     const names = "pushgate-receiver-github.socket:metrics:pushgate-receiver-docs.socket";
-    expect(read(without, { ...env, LISTEN_FDNAMES: names })).toMatchObject({ sockets: [3, 5], metrics: [4] });
+    expect(read(good, { LISTEN_FDNAMES: names })).toMatchObject({ sockets: [3, 5], metrics: [4] });
   });
 
   test.each<[string, Record<string, string | undefined>]>([
-    ["without any", {}],
+    ["outside systemd", { LISTEN_PID: undefined, LISTEN_FDS: undefined }],
     ["of another process", { LISTEN_PID: "8", LISTEN_FDS: "2" }],
     ["for metrics alone", { LISTEN_PID: "7", LISTEN_FDS: "1", LISTEN_FDNAMES: "metrics" }],
     ["that are no number", { LISTEN_PID: "7", LISTEN_FDS: "x" }],
-  ])("%s are none for deliveries: the receiver uses `listen`, or does not start", (_, env) => {
-    expect(read(good, env).sockets).toEqual([]);
-    expect(faults(without, env)).toEqual([
-      expect.stringMatching(/^no socket was handed over .*: start the .socket unit, or write `listen: /),
-    ]);
+  ])("%s are none for deliveries: the receiver does not start", (_, env) => {
+    expect(faults(good, env)).toEqual(["no socket was handed over (LISTEN_PID, LISTEN_FDS): start the .socket unit"]);
   });
 });
 
@@ -117,7 +110,7 @@ describe("the receiver does not start", () => {
     ]);
   });
 
-  test("with nine faults, and reports nine", () => {
+  test("with eight faults, and reports eight", () => {
     const reported = faults({
       spool: "relative",
       hooks: [
@@ -125,11 +118,10 @@ describe("the receiver does not start", () => {
         { name: "../x", gitHost: "sourcehut", branch: "" },
       ],
       limits: { bodyBytes: 0, rejectionsPerMinute: 1.5 },
-      listen: { host: "127.0.0.1", port: 65_536 },
     });
     expect(reported.map((each) => each.split(": ")[1]).sort()).toEqual([
       ...["hooks.0.name", "hooks.1.branch", "hooks.1.gitHost", "hooks.1.name"],
-      ...["limits.bodyBytes", "limits.concurrentPerSource", "limits.rejectionsPerMinute", "listen.port", "spool"],
+      ...["limits.bodyBytes", "limits.concurrentPerSource", "limits.rejectionsPerMinute", "spool"],
     ]);
   });
 

@@ -4,8 +4,7 @@ import { type IncomingMessage, type RequestListener, type ServerResponse, STATUS
 import { type AddressInfo, connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { endGently, readBody } from "../../../service/receiver/body.ts";
-import { bounds, drain, listen } from "../../../service/receiver/server.ts";
-import type { Receiver as Started } from "../../../service/receiver/settings.ts";
+import { bounds, createReceiver, drain, listen } from "../../../service/receiver/server.ts";
 import { delivery, sign } from "../../fakes/deliveries.ts";
 import { secrets } from "../../fixtures.ts";
 import { answer, chunk, chunkedHead, dial, head, limits, type Running, receiver } from "./harness.ts";
@@ -216,26 +215,25 @@ test("a sender that does not end its headers or its body receives 408, and the j
 
 // process.test.ts has the sockets of systemd and SIGTERM.
 test("the servers' end waits for the open request's answer, and not for a client that keeps its connection", async () => {
-  const settings = { listen: { host: "127.0.0.1", port: 0 } };
   const answerLate: RequestListener = (_, res) => void setTimeout(() => res.end(), 300);
-  const [server] = await listen({ sockets: [], settings } as unknown as Started, answerLate, () => {});
-  const { address, port } = server!.address() as AddressInfo;
-  expect(address).toBe("127.0.0.1");
-  // Where systemd passed a descriptor, `listen` has no effect. This one is of no socket.
-  const passed = listen({ sockets: [9_999], settings } as unknown as Started, answerLate, () => {});
-  await expect(passed).rejects.toThrow("listen EINVAL");
-  const socket = await dial(port);
+  const server = createReceiver(answerLate, () => {}).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const socket = await dial((server.address() as AddressInfo).port);
   const answered = answer(socket);
   socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
-  await once(server!, "request");
+  await once(server, "request");
   const began = performance.now();
-  await drain([server!]);
+  await drain([server]);
   const waited = performance.now() - began;
   expect((await answered).status).toBe(200);
   expect(waited).toBeGreaterThan(200);
   expect(waited).toBeLessThan(4_000); // before keepAliveTimeout, 5 s
-  expect(server!.listening).toBe(false);
+  expect(server.listening).toBe(false);
   socket.destroy();
+});
+
+test("the receiver does not start on a descriptor of no socket", async () => {
+  await expect(listen([9_999], vi.fn(), vi.fn())).rejects.toThrow("listen EINVAL");
 });
 
 test("a rejection keeps the connection where the body has arrived with the headers", async () => {
