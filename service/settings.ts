@@ -7,13 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const environment: Environment = process.env;
 
-export class SettingsFault extends Error {
-  readonly faults: readonly string[];
-  constructor(faults: readonly string[]) {
-    super(`${faults.length} fault${faults.length === 1 ? "" : "s"}, not started:\n  ${faults.join("\n  ")}`);
-    this.faults = faults;
-  }
-}
+export class SettingsFault extends Error {}
 
 /**
  * Runs a program. Exits 78 (EX_CONFIG) on faulty settings, and 1 on any other error, which `describe` words: also where it
@@ -39,8 +33,9 @@ export type Report = (fault: string) => undefined;
 export function withFaults<T>(read: (report: Report) => T | undefined): T {
   const faults: string[] = [];
   const value = read((fault) => void faults.push(fault));
-  if (value === undefined || faults.length > 0) throw new SettingsFault(faults);
-  return value;
+  if (value !== undefined && faults.length === 0) return value;
+  const plural = faults.length === 1 ? "" : "s";
+  throw new SettingsFault(`${faults.length} fault${plural}, not started:\n  ${faults.join("\n  ")}`);
 }
 
 function readText(file: string, fix: string, report: Report): string | undefined {

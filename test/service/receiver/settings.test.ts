@@ -32,7 +32,7 @@ function faults(...args: Parameters<typeof read>): string[] {
   try {
     read(...args);
   } catch (error) {
-    if (error instanceof SettingsFault) return error.faults.map((fault) => fault.replaceAll(place, ""));
+    if (error instanceof SettingsFault) return error.message.replaceAll(place, "").split("\n  ").slice(1);
     throw error;
   }
   return [];
