@@ -54,12 +54,7 @@ export async function buildCommit(
 }
 
 /** Publishes a release that was made, unless it `isWanted` no more. */
-export async function publish(
-  { places }: BuildContext,
-  run: Run,
-  made: Manifest,
-  isWanted = () => true,
-): Promise<void> {
+export async function publish({ places }: BuildContext, run: Run, made: Manifest, isWanted = () => true) {
   try {
     // The checkout is on the disk with the release.
     writeWhole(places.checkedOut, `${made.commit}\n`);

@@ -47,16 +47,11 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
     if (built !== last?.commit) endFormer(given, last);
     // Most runs build nothing, and report only if a power cut interrupted a build after its publish.
     if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
-      const good = isGood(run.last);
-      const state = good ? "success" : "failure";
+      const state = isGood(run.last) ? "success" : "failure";
       const count = `${warnings.length} warning${warnings.length === 1 ? "" : "s"}`;
       const published = warnings.length === 0 ? "Published." : `Published, with ${count}: ${warnings.join("; ")}`;
-      const next: Result = {
-        commit: built,
-        state,
-        reason: oneLine(result === "published" ? published : reason),
-        ...urlOf(run),
-      };
+      const said = oneLine(result === "published" ? published : reason);
+      const next: Result = { commit: built, state, reason: said, ...urlOf(run) };
       const isKnown = last?.commit === built && last.state === state && last.reason === next.reason;
       if (!isKnown) set(given, next);
     }
@@ -91,10 +86,7 @@ export function reportPurge(given: Given, run: Run): void {
 }
 
 /** Visitors request a folder's page by the folder's path. */
-const requested = (path: string): string[] => [
-  path,
-  ...(/^(.*\/)?index\.html$/.test(path) ? [path.slice(0, -10)] : []),
-];
+const requested = (path: string) => [path, ...(/^(.*\/)?index\.html$/.test(path) ? [path.slice(0, -10)] : [])];
 
 function requestsOf(paths: readonly string[]): (readonly string[] | undefined)[] {
   const count = Math.ceil(paths.length / most.urls);
