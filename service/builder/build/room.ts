@@ -1,11 +1,14 @@
-/** Frees the disk after a run, for the next one, so that a site takes no more than its shares. */
+/** Frees the disk for the next run, so that a site takes no more than its shares. */
 import { existsSync, lstatSync, writeFileSync } from "node:fs";
 import { ifThere, readText, remove } from "../files.ts";
 import { makeOpen } from "../places.ts";
 import { currentRelease, prune, releases } from "../release/releases.ts";
-import { type BuildContext, discardClone, pruneClone } from "../source/repository.ts";
+import { failed } from "../run/setback.ts";
+import type { Run } from "../run/status.ts";
+import { type BuildContext, type CloneFault, discardClone, lastHead, pruneClone } from "../source/repository.ts";
 import { setAside } from "./build.ts";
 import { measure, needRoom, shares } from "./disk.ts";
+import { TooMuch } from "./disk-watch.ts";
 
 /** Before a run: nothing where the last one has made room for it. To measure five releases of 1,000 pages takes 0.35 s. */
 export async function haveRoom(context: BuildContext): Promise<void> {
@@ -47,4 +50,21 @@ export async function makeRoom(context: BuildContext): Promise<void> {
   // A clone that cannot be pruned in the room that is left is removed, and fetched again.
   await pruneClone(context).catch(() => discardClone(places));
   needRoom(places.site);
+}
+
+/** Removes the clone where git itself finds it broken, or, once for each head, where it may hold what earlier pushes left. */
+export async function makeAnew(context: BuildContext, fault: CloneFault | TooMuch, run: Run): Promise<void> {
+  const { places, git } = context;
+  if (fault instanceof TooMuch) {
+    const head = run.head ?? (await lastHead(context));
+    if (head === null || readText(places.madeAnew) === head) throw fault;
+    setAside(places);
+    run.last.warnings.push(`the clone is made anew, as earlier pushes may have filled it: ${fault.message}`);
+  } else {
+    const fsck = await git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+    if (fsck.code === 0) throw failed(fault.message);
+    run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
+  }
+  discardClone(places);
+  await makeRoom(context);
 }

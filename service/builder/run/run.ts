@@ -1,23 +1,14 @@
 /** One run: from the pending markers to a published site, or the reason why the former one stays. */
-import { setAside } from "../build/build.ts";
 import { movedFrom } from "../build/content.ts";
 import { TooMuch } from "../build/disk-watch.ts";
-import { haveRoom, makeRoom } from "../build/room.ts";
-import { readText, writeWhole } from "../files.ts";
+import { haveRoom, makeAnew } from "../build/room.ts";
+import { writeWhole } from "../files.ts";
 import { heldHead, holdHead, unholdHead } from "../places.ts";
 import { crypto } from "../release/hashed.ts";
 import { makeRelease } from "../release/make-release.ts";
 import { deployed, differences, filesOf, isSameBuild, readManifest, releases, switchTo } from "../release/releases.ts";
 import { type Plan, plan, planBy } from "../source/decide.ts";
-import {
-  admit,
-  type BuildContext,
-  CloneFault,
-  changes,
-  discardClone,
-  fetchHead,
-  lastHead,
-} from "../source/repository.ts";
+import { admit, type BuildContext, CloneFault, changes, fetchHead, lastHead } from "../source/repository.ts";
 import { buildCommit, publish } from "./build-commit.ts";
 import { type Marker, named } from "./markers.ts";
 import { advancePreviews, noteUnbuilt } from "./previews.ts";
@@ -37,7 +28,6 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
     } catch (error) {
       if (!(error instanceof CloneFault || error instanceof TooMuch)) throw error;
       await makeAnew(context, error, run);
-      await makeRoom(context);
       await work(context, markers, run).finally(() => writeWhole(context.places.madeAnew, run.head ?? ""));
     }
     return run.end();
@@ -111,20 +101,4 @@ export async function rollBack(context: BuildContext, release: string) {
   const held = heldHead(places)?.slice(0, 12);
   const hint = held ? `; ${held} is not published again, a newer commit is` : "";
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
-}
-
-/** Removes the clone where git itself finds it broken, or, once for each head, where it may hold what earlier pushes left. */
-async function makeAnew(context: BuildContext, fault: CloneFault | TooMuch, run: Run): Promise<void> {
-  const { places, git } = context;
-  if (fault instanceof TooMuch) {
-    const head = run.head ?? (await lastHead(context));
-    if (head === null || readText(places.madeAnew) === head) throw fault;
-    setAside(places);
-    run.last.warnings.push(`the clone is made anew, as earlier pushes may have filled it: ${fault.message}`);
-  } else {
-    const fsck = await git(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
-    if (fsck.code === 0) throw failed(fault.message);
-    run.last.warnings.push(`the clone was broken and is made anew: ${fault.message}`);
-  }
-  discardClone(places);
 }
