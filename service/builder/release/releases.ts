@@ -158,14 +158,8 @@ export function removeHalf(places: Places): void {
 
 /** Whether two releases were built with the same files; what they carry along may differ. */
 export function isSameBuild(one: Built, other: Built): boolean {
-  let more = [...other.files.values()].filter(({ built }) => built === other.release).length;
-  for (const [path, { built, sha256 }] of one.files) {
-    if (built !== one.release) continue;
-    const same = other.files.get(path);
-    if (same?.built !== other.release || same.sha256 !== sha256) return false;
-    more -= 1;
-  }
-  return more === 0;
+  const built = ({ release, files }: Built) => new Map([...files].filter(([, file]) => file.built === release));
+  return changedBetween(built(one), built(other)).length === 0;
 }
 
 /** Paths of files that one of them lacks, or that differ. */
