@@ -1,6 +1,7 @@
 /** Runs git or sync with bounds of time and output, and ends it with all its processes. */
 import { spawn } from "node:child_process";
 import { tried } from "../tried.ts";
+import { most } from "./files.ts";
 
 export type Ended = {
   /** undefined where a signal ended the program, or it could not be started (`stderr` says why). */
@@ -13,22 +14,16 @@ export type Ended = {
   readonly late: boolean;
 };
 
-const mostOutput = 32 << 20; // bytes: they are in memory three times
+/** Bytes of git's longest list, which are in memory three times: for each file a path, a name of 64 digits, a few words. */
+export const mostOutput = most.entries * 96 + most.pathBytes;
 const mostError = 64 << 10; // characters: a person reads the end of an error
 const grace = 2_000; // milliseconds from SIGTERM to SIGKILL, and for the last output after the exit
 
-type Terms = {
-  cwd: string;
-  env: Record<string, string>;
-  seconds: number;
-  stop?: AbortSignal;
-  most?: number | undefined;
-};
+type Terms = { cwd: string; env: Record<string, string>; seconds: number; stop?: AbortSignal };
 
-/** Never rejects. `stop` ends the program at once; `most`: bytes of output that are kept. */
+/** Never rejects. `stop` ends the program at once. */
 export function runChild(command: string, args: readonly string[], terms: Readonly<Terms>): Promise<Ended> {
   const { cwd, env, seconds, stop } = terms;
-  const most = Math.min(terms.most ?? mostOutput, mostOutput);
   return new Promise((resolve) => {
     // A process group of its own: git starts ssh, index-pack and shells, which go on after its end.
     const child = spawn(command, args, { cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
@@ -45,9 +40,9 @@ export function runChild(command: string, args: readonly string[], terms: Readon
     stop?.addEventListener("abort", stopped);
     child.stdout.on("data", (part: Buffer) => {
       if (cut) return;
-      parts.push(part.subarray(0, most - size));
+      parts.push(part.subarray(0, mostOutput - size));
       size += part.length;
-      cut = size > most;
+      cut = size > mostOutput;
       if (cut) end("SIGKILL");
     });
     child.stderr.setEncoding("utf8").on("data", (part: string) => {

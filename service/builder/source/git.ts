@@ -90,20 +90,19 @@ export function environment({ settings, path, authorities }: Builder): Readonly<
   };
 }
 
-/** `most`: bytes of output after which git is ended. */
-export type Git = (args: readonly string[], cwd?: string, most?: number) => Promise<Ended>;
+export type Git = (args: readonly string[], cwd?: string) => Promise<Ended>;
 
 /** git, by default in the clone. Throws Setback where the disk, or git's memory, is at its limit: no fault of the clone. */
 export function gitOf(builder: Builder): Git {
   const env = environment(builder);
   const { limits } = builder.settings;
   const places = placesOf(builder.settings);
-  return async (args, cwd = places.clone, most?: number) => {
+  return async (args, cwd = places.clone) => {
     const stop = new AbortController();
     // It only reads: a clone that is too large is made anew by the head in it.
     const isWatched = args[0] !== "rev-parse";
     const unwatch = isWatched ? watchDisk(limits, places, (setback) => stop.abort(setback)) : undefined;
-    const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal, most });
+    const ended = await runChild("git", args, { cwd, env, seconds: limits.seconds, stop: stop.signal });
     unwatch?.();
     stop.signal.throwIfAborted();
     const fault = memoryFault(ended);

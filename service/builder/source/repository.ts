@@ -7,7 +7,7 @@ import { publicDomains } from "../../git-hosts/repository.ts";
 import { tried } from "../../tried.ts";
 import { measure, onDisk } from "../build/disk.ts";
 import type { Ended } from "../child.ts";
-import { below, counting, eachName, few, isUnder, most, readText, remove, tooMany, walk } from "../files.ts";
+import { below, counting, eachName, few, isUnder, readText, remove, tooMany, walk } from "../files.ts";
 import type { Places } from "../places.ts";
 import { readManifest, releases } from "../release/releases.ts";
 import { failed, listed, mebibytes, rejected, Setback, setbackOf } from "../run/setback.ts";
@@ -123,7 +123,7 @@ export async function lastHead({ git }: BuildContext): Promise<string | null> {
  */
 export async function admit({ git, settings: { limits } }: BuildContext, commit: string): Promise<void> {
   const list = ["ls-tree", "-r", "-l", "-z", "--full-tree", commit];
-  const { code, cut, stdout, stderr } = await git(list, undefined, mostListed);
+  const { code, cut, stdout, stderr } = await git(list);
   if (!cut && code !== 0) throw new CloneFault(`git cannot list the commit: ${lastLine(stderr)}`);
   const fits = counting();
   let [bytes, isMany] = [0, cut];
@@ -140,9 +140,6 @@ export async function admit({ git, settings: { limits } }: BuildContext, commit:
     `the commit ${commit.slice(0, 12)} is too large: its files take ${mebibytes(bytes)} MiB on the disk, and may take ${mebibytes(limits.releaseBytes)}. Remove files, or raise hooks[].site.limits.releaseMiB.`,
   );
 }
-
-/** Bytes of a list of git's: for each file its path, a name of 64 digits and a few words. */
-const mostListed = most.entries * 96 + most.pathBytes;
 
 export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
 
@@ -181,7 +178,7 @@ async function checkOutOver(context: BuildContext, commit: string) {
   const read = await git(["-c", `remote.origin.url=${settings.repository}`, "read-tree", "--reset", "-u", commit]);
   if (read.code !== 0) throw gitFault(read, settings, "check the commit out");
   const list = async (...how: readonly string[]): Promise<string[]> => {
-    const { code, cut, stdout, stderr } = await git(["ls-files", "-z", "--stage", ...how], undefined, mostListed);
+    const { code, cut, stdout, stderr } = await git(["ls-files", "-z", "--stage", ...how]);
     if (code !== 0 && !cut) throw new CloneFault(`git cannot list the files: ${lastLine(stderr)}`);
     const found = stdout.split("\0");
     const fits = counting();

@@ -2,6 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { mostOutput } from "../../../../service/builder/child.ts";
+import { most } from "../../../../service/builder/files.ts";
 import {
   admit,
   type BuildContext,
@@ -88,10 +90,8 @@ test("the size of a commit may be that of a release, and no block more", async (
 test("the size of a commit may have as many files as a builder's memory holds, and paths as long, and no more", async () => {
   const listed = (files: number, path: string, cut = false) => {
     const stdout = `100644 blob ${"c".repeat(64)} ${"1".padStart(7)}\t${path}\0`.repeat(files);
-    const git = async (_: unknown, _at?: string, bound = 0) => {
-      expect(stdout.length).toBeLessThan(bound);
-      return { code: cut ? undefined : 0, stdout, stderr: "", cut, late: false };
-    };
+    expect(stdout.length).toBeLessThan(mostOutput);
+    const git = async () => ({ code: cut ? undefined : 0, stdout, stderr: "", cut, late: false });
     return faultOf(admit({ ...contextOf(site), git }, "c".repeat(40)));
   };
   const many =
@@ -121,6 +121,8 @@ test("the changes between two commits are unknown where the history was rewritte
   const lacking = { unknown: `the published commit ${short} is not in the clone` };
   for (const command of ["diff-tree", "merge-base"])
     expect(await changes(withCommand(site, command), from, from)).toEqual(lacking);
+  // Of two commits that are admitted, all paths fit.
+  expect(2 * (most.entries + most.pathBytes)).toBeLessThan(mostOutput);
   const many = withCommand(site, "diff-tree", { code: 0, cut: true });
   expect(await changes(many, from, from)).toEqual({ unknown: "too many files changed to compare" });
   rmSync(site.places.clone, { recursive: true });
