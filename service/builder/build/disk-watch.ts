@@ -77,6 +77,4 @@ const tooMuch = (bytes: number): Setback =>
   );
 
 const hidden = (folder: string): Setback =>
-  rejected(
-    `the build closed the folder ${printable(folder, 200)}, so that its size is unknown. Leave folders open to others.`,
-  );
+  rejected(`the build closed the folder ${printable(folder, 200)}, so its size is unknown. Leave it open to others.`);

@@ -30,9 +30,7 @@ export function setbackOf(error: unknown): Setback {
   const known = code !== undefined ? byCode[code] : undefined;
   if (known) return failed(known);
   if ((code === "EACCES" || code === "EPERM") && path)
-    return failed(
-      `${path} cannot be used (${code}): its owner or mode was changed. Run \`npx pulumi up\`, which sets both.`,
-    );
+    return failed(`${path} cannot be used (${code}): its owner or mode was changed. Run \`npx pulumi up\`.`);
   return failed(`unexpected: ${printable(message ?? String(error), 300)}`);
 }
 

@@ -76,7 +76,7 @@ test.each(["out", "cache"] as const)("a closed folder of %s ends the build, and 
   await walked();
   unwatch();
   spawnSync("rm", ["-rf", places.work]);
-  expect(ends).toEqual([expect.stringMatching(/^the build closed the folder .*, so that its size is unknown\. Leave/)]);
+  expect(ends).toEqual([expect.stringMatching(/^the build closed the folder .*, so its size is unknown\. Leave/)]);
   expect(ends[0]).toContain(`the folder ${places[name]}/d`.slice(0, 150));
 });
 
