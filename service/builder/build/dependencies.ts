@@ -33,8 +33,6 @@ type Kind = {
   readonly asks: (registries: BuilderSettings["fetcher"]["registries"], text: string) => readonly string[];
   /** After the fetcher's reason, where the repository is at fault. */
   readonly advice: string;
-  /** Whether what is fetched may hold links, to places in its folder. */
-  readonly links?: boolean;
 };
 
 /** Where Go's public proxy has some of its archives. */
@@ -50,7 +48,7 @@ export const kinds: Readonly<Record<string, Kind>> = {
   packages: {
     names: ["package.json", "package-lock.json"],
     more: (lock) => linkedFolders(lock).map((folder) => `${folder}/package.json`),
-    ...{ place: "node_modules", committed: "", links: true },
+    ...{ place: "node_modules", committed: "" },
     ...{ isNeeded: needsPackages, advice: "" },
     asks: ({ npm }, text) => [npm, ...(text.match(/(?<="resolved"\s*:\s*")https:\/\/[\w.-]+(?=\/)/g) ?? [])],
   },
@@ -129,11 +127,11 @@ function leadsOut(link: string, to: string): boolean {
 }
 
 /** What came is of another account: the build reads it, and root mounts it. `own`: folders of the site that links may lead to. */
-function check(folder: string, { place, links: mayLink = false }: Kind, own: ReadonlySet<string>): void {
+function check(folder: string, { place }: Kind, own: ReadonlySet<string>): void {
   const others = within(folder, (here) => {
     const isBad = (link: string) => {
       const to = readlinkSync(join(here, place, link));
-      return !mayLink || (leadsOut(link, to) && !own.has(normalize(`${place}/${dirname(link)}/${to}`)));
+      return leadsOut(link, to) && !own.has(normalize(`${place}/${dirname(link)}/${to}`));
     };
     const { links, others } = walk(join(here, place), few(`${place} has ${tooMany}.`));
     return [...others, ...links.filter(isBad)];
