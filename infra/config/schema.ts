@@ -41,7 +41,9 @@ const edge = object({
     ["free", "pro", "business", "enterprise", "enterprise-bots"],
     "What the zone pays for; `enterprise-bots` is Enterprise with the Bot Management add-on.",
   ),
-  botFightMode: v.exactOptional(oneOf(["off"], "Free plan: switch Bot Fight Mode off for the whole zone.")),
+  botFightMode: v.exactOptional(
+    checked((mode) => mode === "off", "off, or leave it out", "Free plan: switch it off for the whole zone."),
+  ),
   generation: amount(1, 1_000_000, 1, "a whole number", "Raise it to renew Cloudflare's client certificate."),
   canary: v.exactOptional(boolean("Request the canary in `up` and `preview`; by default, if the API is Cloudflare's.")),
 });
