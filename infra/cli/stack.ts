@@ -6,7 +6,7 @@ import type { InferOutput } from "valibot";
 import type { shape } from "../config/schema.ts";
 import { UserError } from "../user-error.ts";
 
-/** `shown`: it has the terminal, and prints to this descriptor. `input`: on its standard input, as for a secret. */
+/** `shown`: pulumi has the terminal, and prints to this descriptor. Else `input` is its standard input, as for a secret. */
 type How = {
   readonly shown?: 1 | 2;
   readonly input?: string | undefined;

@@ -30,9 +30,9 @@ export const hookName = slug(`Last segment of the path \`${webhookPath("<name>")
 const hook = object({
   name: hookName,
   gitHost: oneOf(gitHostNames, "Git host that delivers; `github`, `gitlab` and `bitbucket` are the public services."),
-  sources: v.exactOptional(some(range, "source range", "Source ranges of a git host that does not publish its own.")),
+  sources: v.exactOptional(some(range, "source range", "Source ranges of a git host whose ranges pushgate lacks.")),
   repository: repositoryShape,
-  branch: judged(branchFault, "a branch name that git accepts, such as main", "The only branch that is published."),
+  branch: judged(branchFault, "a branch name that git accepts, such as main", "Branch that is published at `webRoot`."),
   site: v.exactOptional(described(site, "Website that a push becomes; without it, deliveries stay in the spool.")),
 });
 
@@ -42,7 +42,7 @@ const edge = object({
     "What the zone pays for; `enterprise-bots` is Enterprise with the Bot Management add-on.",
   ),
   botFightMode: v.exactOptional(
-    checked((mode) => mode === "off", "off, or leave it out", "Free plan: switch it off for the whole zone."),
+    oneOf(["off"], "Free plan: switch Bot Fight Mode off for the whole zone.", "off, or leave it out"),
   ),
   generation: amount(1, 1_000_000, 1, "a whole number", "Raise it to renew Cloudflare's client certificate."),
   canary: v.exactOptional(boolean("Request the canary in `up` and `preview`; by default, if the API is Cloudflare's.")),
@@ -78,7 +78,7 @@ const hookSecret = (description: string) => secret(32, 512, "32 to 512 ASCII cha
 
 export const hookSecrets = object({
   current: hookSecret("Secret that the git host signs deliveries with."),
-  previous: v.exactOptional(hookSecret("Previous secret; remove it once the git host uses the current one.")),
+  previous: v.exactOptional(hookSecret("Former secret, still accepted. Remove it once the git host uses `current`.")),
   deployKey: v.exactOptional(described(v.string(), "Private key with which the builder reads a repository over SSH.")),
   status: v.exactOptional(
     secret(20, 1024, "the token as the git host shows it", "Token for results on commits; see `npx pushgate hook`."),

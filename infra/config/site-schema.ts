@@ -143,8 +143,8 @@ const previews = object({
 });
 
 export const site = object({
-  webRoot: absolutePath("/var/www/site", "Link to the release that is served, in folders that root alone may write."),
-  content: v.exactOptional(absolutePath("/srv/content/site", "Content outside the repository, which is only read.")),
+  webRoot: absolutePath("/var/www/site", "pushgate links it to the release. Only root may write the folders above."),
+  content: v.exactOptional(absolutePath("/srv/content/site", "Content in place of the repository's own; only read.")),
   folder: v.exactOptional(
     v.pipe(
       relativePath("docs", "Folder of the site in the repository; without it, the site is at its top."),
@@ -192,8 +192,8 @@ export const site = object({
   ),
   // A delivery that never arrived stays unpublished for as long.
   reconcileMinutes: amount(1, 60, 15, "a number of minutes", "Minutes between two fetches that no push triggered."),
-  notify: list(recipient, "recipients", "Recipients of a report when builds begin to fail, and succeed again."),
+  notify: list(recipient, "recipients", "Recipients of a report when builds begin to fail, and when they recover."),
   purge: flag("Purge from Cloudflare's cache what a publish changes, where a rule of the zone caches pages."),
-  previews: v.exactOptional(described(previews, "Other branches, built like the site without `content`, for reviews.")),
+  previews: v.exactOptional(described(previews, "Other branches, for reviews: built as the site, without `content`.")),
   limits: v.optional(described(buildLimits, "Limits for a build."), {}),
 });

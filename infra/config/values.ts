@@ -8,8 +8,11 @@ export const text = (pattern: RegExp, form: string, description = "") =>
 export const checked = (isFit: (value: string) => boolean, form: string, description = "") =>
   v.pipe(v.string(), v.check(isFit), v.metadata({ form, description }));
 
-export const oneOf = <const T extends readonly string[]>(values: T, description: string) =>
-  v.pipe(v.picklist(values), v.metadata({ form: `one of ${values.join(", ")}`, description }));
+export const oneOf = <const T extends readonly string[]>(
+  values: T,
+  description: string,
+  form = `one of ${values.join(", ")}`,
+) => v.pipe(v.picklist(values), v.metadata({ form, description }));
 
 export const boolean = (description: string) => v.pipe(v.boolean(), v.metadata({ form: "true or false", description }));
 export const flag = (description: string, usual = false) => v.optional(boolean(description), usual);

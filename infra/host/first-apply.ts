@@ -3,7 +3,7 @@ import { neverCame } from "../apply/reconcile.ts";
 import type { HostReport } from "../apply/report.ts";
 import { type SiteHook, servedSites, sitesOf } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
-import { accountsOf } from "./egress/egress.ts";
+import { accountNames } from "./egress/egress.ts";
 import { type HostLayers, type LayerName, layerNames } from "./index.ts";
 import { portsOf } from "./kit.ts";
 import { packagesOf } from "./packages/packages.ts";
@@ -23,7 +23,7 @@ const lines: Readonly<Record<LayerName, (settings: Settings, host: Host) => stri
   receiver: (settings) =>
     `installs its program, makes the account ${receiverUser} and starts ${units.receiver} on loopback (${portsOf(settings)})`,
   egress: (settings) =>
-    `makes the accounts ${accountsOf(sitesOf(settings)).join(", ")} and limits their network access`,
+    `makes the accounts ${accountNames(sitesOf(settings)).join(", ")} and limits their network access`,
   tools: (settings) => `downloads and installs ${toolIds(settings).join(", ")} below ${paths.tools}`,
   builder: (settings) => `installs the programs and units that build ${sitesAs(settings, ({ name }) => name)}`,
   site: (settings) => `makes ${sitesAs(settings, ({ site }) => site.webRoot)} a link to the current release`,

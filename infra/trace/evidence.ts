@@ -32,7 +32,7 @@ export type SecurityEvent = {
 
 /** A line of nginx's access log: `log_format pushgate` of infra/host/proxy. */
 export type NginxLine = {
-  readonly status: number; // 499 where Cloudflare left before the answer
+  readonly status: number; // a text in the log; 499 where Cloudflare left before the answer
   readonly up_status: string; // empty or "-" where nginx tried no connection, 502 or 504 where no answer came
   readonly up_connect: string; // seconds; empty or "-" where no connection to the socket was opened
   readonly in_ranges: string; // "1": the client address is in the git host's ranges

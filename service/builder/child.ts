@@ -1,4 +1,4 @@
-/** Runs git or sync with bounds of time and output, and ends it with all its processes. */
+/** Runs git, npm or sync with bounds of time and output, and ends it with all its processes. */
 import { spawn } from "node:child_process";
 import { tried } from "../tried.ts";
 import { most } from "./files.ts";

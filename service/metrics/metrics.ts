@@ -107,7 +107,7 @@ function add<K>(counts: Map<K, number> | undefined, key: K): void {
 const byHook = (counts: ReadonlyMap<string | null, number>): Sample[] =>
   [...counts].map(([hook, count]) => [{ hook: `${hook}` }, count]);
 
-/** `oldest`: seconds, 0 where none waits. undefined where it cannot be read. Deliveries wait 40 ms for 10,000 files. */
+/** `oldest`: seconds, 0 where none waits. undefined where it cannot be read. 10,000 files take 40 ms. */
 const waiting = (folder: string): { files: number; oldest: number } | undefined =>
   tried(() => {
     let files = 0;

@@ -1,5 +1,6 @@
 /** Answers `GET /metrics` on a unix socket, and nothing else. Not on the sockets for deliveries, which the git host reaches. */
 import { createServer, type Server } from "node:http";
+import { tried } from "../tried.ts";
 
 const bounds = {
   maxHeaderSize: 8 << 10,
@@ -17,7 +18,8 @@ export function createMetricsServer(collect: () => string): Server {
       res.writeHead(status, { ...always, "Content-Length": Buffer.byteLength(text), ...more }).end(text);
     if (req.url !== "/metrics") return respond(404, "The metrics are at /metrics.\n");
     if (req.method !== "GET") return respond(405, "", { Allow: "GET" });
-    return respond(200, collect());
+    const text = tried(collect);
+    return text === undefined ? respond(500, "") : respond(200, text);
   });
   server.maxConnections = 16;
   return server;

@@ -34,7 +34,7 @@ export type ReceiverHook = ReceiverSettings["hooks"][number];
 /** Of each hook, newest first, at least one. */
 export type Secrets = ReadonlyMap<string, readonly string[]>;
 
-/** Throws SettingsFault. `sockets`, `metrics`: descriptors of listening sockets, empty outside systemd. */
+/** Throws SettingsFault. Descriptors of listening sockets: `sockets` for deliveries, at least one, and `metrics`. */
 export const readReceiver = (env: Environment = environment, pid: number = process.pid) =>
   withFaults((report) => {
     const settings: ReceiverSettings | undefined = readShape(shape, env, report);

@@ -3,7 +3,6 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { bundling } from "../../infra/host/programs/programs.ts";
@@ -46,15 +45,6 @@ export async function bundleAll(): Promise<string> {
     });
   return folder;
 }
-
-/** The socket admits connections before the server has started. */
-const answers = (port: number): Promise<boolean> =>
-  fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(1_000) })
-    .then((answer) => answer.text())
-    .then(
-      () => true,
-      () => false,
-    );
 
 /** MiB. */
 const residentOf = (pid: number): number =>
@@ -118,12 +108,16 @@ async function start(name: Server, node: string, bundles: string): Promise<Runni
     noise = `${noise}${text}`.slice(-2_000);
   });
   const exited = new Promise((resolve) => child.once("exit", resolve));
-  const began = performance.now();
-  while (!(await answers(port))) {
-    if (child.exitCode !== null || performance.now() - began > 20_000)
-      throw new Error(`${name} does not answer: ${noise || "it printed nothing"}`);
-    await sleep(2);
-  }
+  // The socket listens already, so the request waits in it for the server.
+  const answer = fetch(`http://127.0.0.1:${port}/`, { signal: AbortSignal.timeout(20_000) }).then((one) => one.text());
+  const isThere = await Promise.race([
+    answer.then(
+      () => true,
+      () => false,
+    ),
+    exited.then(() => false),
+  ]);
+  if (!isThere) throw new Error(`${name} does not answer: ${noise || "it printed nothing"}`);
   return {
     label: servers[name],
     port,

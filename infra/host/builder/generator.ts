@@ -41,7 +41,7 @@ function contentLines({ name, site: { content } }: SiteHook) {
   };
 }
 
-/** A socket whose connections each start an instance of a service: `most` at once. */
+/** A socket, of the generator or another unit, whose connections each start an instance of a service: `most` at once. */
 export const socketUnit = (hook: string, unit: string, values: Values): HostFile =>
   unitFile(import.meta.url, unit, { hook, target: units.site(hook), ...values }, "pushgate-connection.socket");
 

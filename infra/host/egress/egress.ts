@@ -33,7 +33,7 @@ function accountsIn(hook: SiteHook) {
   ].map((account) => ({ ...account, site: name }));
 }
 
-export const accountsOf = (sites: readonly SiteHook[]): string[] => sites.flatMap(accountsIn).map(({ user }) => user);
+export const accountNames = (sites: readonly SiteHook[]): string[] => sites.flatMap(accountsIn).map(({ user }) => user);
 
 export function egressLayer(settings: Settings) {
   const sites = sitesOf(settings);

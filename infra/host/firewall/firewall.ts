@@ -25,7 +25,12 @@ export const firewallRules = (settings: Settings, { originPort }: Host): string 
 
 /** The unit that loads a table of pushgate's own: `load` is its command, and `folders` has what that reads. */
 export const tableUnit = (name: string, description: string, folders: readonly string[], load: string): HostFile =>
-  kit.unitFile(import.meta.url, name, { description, folders, load, sandbox: kit.oneshotSandbox() }, "table.service");
+  kit.unitFile(
+    import.meta.url,
+    name,
+    { description, folders, load, sandbox: kit.oneshotSandbox() },
+    "pushgate-table.service",
+  );
 
 export const firewallLayer = (settings: Settings, host: Host) =>
   kit.oneshotLayer(import.meta.url, "firewall", {

@@ -2,7 +2,7 @@
 import { call, quote, variables } from "../../apply/shell.ts";
 import { sitesOf, withPreviews } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
-import { accountsOf } from "../egress/egress.ts";
+import { accountNames } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, question, textBeside } from "../kit.ts";
 import { generatorUser, nginxUser, paths, units } from "../paths.ts";
 
@@ -50,7 +50,7 @@ export function siteLayer(settings: Settings) {
       // A note for each site: its web root.
       notes: `${paths.state}/sites`,
       hooks: sites.map(({ name }) => name),
-      accounts: accountsOf(sites),
+      accounts: accountNames(sites),
     },
     shared: ["others.sh", "site/folders.sh"],
     // No globs: a published site cannot be rendered again. `retire` gives it back.

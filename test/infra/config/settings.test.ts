@@ -55,6 +55,7 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["edge.plan", ". Use one of free, pro", "gold"],
   ["edge", ". Use an object with the keys plan, botFightMode, generation, canary.", "pro", []],
   ["edge.botFightMode", ", but a rule skips bot products", "off"],
+  ["edge.botFightMode", ". Use off, or leave it out", "on"],
   ["edge.canary", ". Use true or false.", "no"],
   ["limits.bodyBytes", ". Use a number of bytes from 1024", 1],
   ["limits", ". Use an object", ["a"]],

@@ -92,7 +92,7 @@ test.each<[key: string, says: string, ...values: unknown[]]>([
   ["folders.files", ". Use an absolute path without", "srv/www"],
   ["folder", ". Use a relative path without", ...hostile, "/srv/www"],
   ["paths[0]", ". Use a relative path without", ...hostile, "/srv/www"],
-  ["content", ", inside webRoot", "/var/www/site/content"],
+  ["content", ", inside webRoot", "/var/www/site", "/var/www/site/content"],
   ["content", ", which belongs", "/var/lib/pushgate-sites/site"],
   ["webRoot", ", which belongs to the system", "/etc/www", "/usr", "/var/spool/pushgate", "/tmp/a", "/lib/site"],
   ["webRoot", ", which belongs to the system", "/lib64/site", "/boot/site", "/var/log/pushgate-nginx"],

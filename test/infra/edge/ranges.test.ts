@@ -3,6 +3,7 @@ import * as pulumi from "@pulumi/pulumi";
 import { expect, test, vi } from "vitest";
 import { driftIn } from "../../../infra/contract.ts";
 import { compareRanges } from "../../../infra/edge/ranges.ts";
+import { networks } from "../../../infra/networks.ts";
 
 vi.mock("../../../infra/config/published.ts", async (original) => ({
   ...(await original<object>()),
@@ -17,9 +18,10 @@ test("a run warns of each range that the hosts do not admit, and hands it to an 
   await compareRanges([{ gitHost: "github" }]);
   const missing = () => debug.mock.calls.map(([text]) => `${driftIn(text)!.before} ${driftIn(text)!.item}`).sort();
   await expect.poll(missing).toEqual(["Cloudflare 185.60.0.0/22", "GitHub 185.61.0.0/22"]);
+  const { cidrs, source } = networks.githubHooks;
   const told = warn.mock.calls.map(([text]) => text).filter((text) => text.includes("GitHub"));
   expect(told).toEqual([
     expect.stringMatching(/^GitHub sends from 185\.61\.0\.0\/22, too, .* \(https:.*\)\. Run npx pushgate networks/),
-    expect.stringMatching(/^the hosts admit 9\.234\.98\.160\/28, .*, which GitHub no longer names \(https:/),
+    `the hosts admit ${cidrs.join(", ")}, which GitHub no longer names (${source}). Run npx pushgate networks, then npx pulumi up.`,
   ]);
 });

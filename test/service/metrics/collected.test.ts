@@ -1,7 +1,7 @@
 /** What is collected and how it is served, in the test's process; process.test.ts of the receiver has its bundle on inherited sockets. */
 import { execFileSync } from "node:child_process";
 import { constants, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, Server } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createMetrics } from "../../../service/metrics/metrics.ts";
@@ -184,13 +184,30 @@ test("docs/metrics.md names each metric with its type and labels, each reason an
   }
 });
 
-test("the server answers another path with 404, and another method with 405", async () => {
-  const server = createMetricsServer(() => "collected\n");
+test("the server answers another path with 404, another method with 405, and a fault with 500", async () => {
+  const collect = vi.fn(() => "collected\n");
+  const server = createMetricsServer(collect);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
   const ask = (line: string) => exchange(port, [`${line} HTTP/1.1\r\n\r\n`]);
   expect(await ask("GET /")).toMatchObject({ status: 404, body: "The metrics are at /metrics.\n" });
   expect(await ask("POST /metrics")).toMatchObject({ status: 405, body: "", headers: { allow: "GET" } });
-  expect(await ask("GET /metrics")).toMatchObject({ status: 200, body: "collected\n" });
+  const headers = { "content-type": "text/plain; version=0.0.4; charset=utf-8", connection: "close" };
+  expect(await ask("GET /metrics")).toMatchObject({ status: 200, body: "collected\n", headers });
+  collect.mockImplementation(() => {
+    throw new Error("no");
+  });
+  expect(await ask("GET /metrics")).toMatchObject({ status: 500, body: "" });
+});
+
+test("each socket that is handed over is served, and listens before the receiver goes on", async () => {
+  let open = 0;
+  const listen = vi.spyOn(Server.prototype, "listen").mockImplementation(function (this: Server) {
+    setImmediate(() => this.emit("listening", ++open));
+    return this;
+  });
+  await metrics.serve([3, 4]);
+  expect([open, listen.mock.calls]).toEqual([2, [[{ fd: 3 }], [{ fd: 4 }]]]);
+  listen.mockRestore();
 });
