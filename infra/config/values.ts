@@ -2,10 +2,10 @@
 import * as v from "valibot";
 import { rangeFault } from "./cidr.ts";
 
-export const text = (pattern: RegExp, form: string, description = "") =>
+export const text = (pattern: RegExp, form: string, description?: string) =>
   v.pipe(v.string(), v.regex(pattern), v.metadata({ form, description }));
 
-export const checked = (isFit: (value: string) => boolean, form: string, description = "") =>
+export const checked = (isFit: (value: string) => boolean, form: string, description?: string) =>
   v.pipe(v.string(), v.check(isFit), v.metadata({ form, description }));
 
 export const oneOf = <const T extends readonly string[]>(
@@ -74,7 +74,7 @@ export const relativePath = (example: string, description = "", more = "") =>
   );
 
 /** `faultOf`: what is wrong with a text; where it says what to use instead, it ends with a full stop. */
-export const judged = (faultOf: (text: string) => string | undefined, form: string, description = "") =>
+export const judged = (faultOf: (text: string) => string | undefined, form: string, description?: string) =>
   v.pipe(
     v.string(),
     v.rawCheck(({ dataset, addIssue }) => {

@@ -218,7 +218,7 @@ describe("reports", () => {
     expect(faultsOf(changes)).toEqual([`secrets.site.notify.team ${says}`]);
   });
 
-  const mail = { name: "team", url: "mailto:team@example.org,ops@example.org", format: "email" };
+  const mail = { name: "team", url: "mailto:a@example.org,b@example.org,c@example.org", format: "email" };
   test("mail needs addresses and no secret, and only one recipient has addresses", () => {
     expectFaults(withSite({ notify: [mail] }));
     const key = "hooks[0].site.notify";
