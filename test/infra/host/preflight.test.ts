@@ -5,7 +5,7 @@ import { type HostReport, parseProbe, type SeenFact, type SeenLayer } from "../.
 import { version } from "../../../infra/apply/version.ts";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { units } from "../../../infra/host/paths.ts";
-import { preflight, questionsOf } from "../../../infra/host/preflight.ts";
+import { fitFaults, preflight, questionsOf } from "../../../infra/host/preflight.ts";
 import { scheduleQuestion } from "../../../infra/host/site/site.ts";
 import { example, exampleHost, rebuilt, serving } from "../../fixtures.ts";
 import { ShellHost } from "../apply/shell-host.ts";
@@ -151,6 +151,10 @@ test("preflight reports all faults at once, and of an absent host or one without
   const listeners = [{ port, process: "java", unit: "" }];
   const bad = { nodejs: yes("v12.0.0"), bpf: yes("absent"), apt: no, os: yes("fedora 41") };
   expect(check(bad, { listeners }).faults).toHaveLength(4);
+  const { faults } = fitFaults(host, report(bad, { listeners }), example);
+  expect(faults).toEqual([expect.stringMatching(/^web1 cannot carry pushgate, nothing was changed:(\n {2}\S.*){4}$/)]);
+  const warnings = [expect.stringMatching(/^web1: no IPv6 /)];
+  expect(fitFaults(withoutIpv6, report({ ipv6: no }), example)).toEqual({ faults: [], warnings });
   expect(check(bad, { listeners }, { state: "absent" })).toEqual({ faults: [], warnings: [] });
   expect(check({ ...bad, uid: yes("1000") }, {}, { sudo: false })).toEqual({
     faults: [expect.stringContaining("is not root")],
