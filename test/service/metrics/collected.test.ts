@@ -1,5 +1,5 @@
 /** What is collected and how it is served, in the test's process; process.test.ts of the receiver has its bundle on inherited sockets. */
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { constants, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { type AddressInfo, Server } from "node:net";
 import { join } from "node:path";
@@ -151,6 +151,15 @@ describe("of a status.json", () => {
     fake.without = constants.O_NOFOLLOW;
     link();
     expect(samples("pushgate_build_failures")).toEqual(['{hook="site"} 0']);
+  });
+
+  test("without a flag the receiver would wait for a pipe", () => {
+    fake.without = constants.O_NONBLOCK;
+    pipe();
+    const began = performance.now();
+    spawn("sh", ["-c", 'sleep 0.3; : >"$1"', "sh", join(root, "status.json")]);
+    metrics.collect();
+    expect(performance.now() - began).toBeGreaterThan(250);
   });
 
   test("one of exactly 256 KiB is read, and the file is closed again", () => {
