@@ -143,7 +143,7 @@ const previews = object({
 });
 
 export const site = object({
-  webRoot: absolutePath("/var/www/site", "pushgate links it to the release. Only root may write the folders above."),
+  webRoot: absolutePath("/var/www/site", "Link that pushgate makes to the release; root alone may write above it."),
   content: v.exactOptional(absolutePath("/srv/content/site", "Content in place of the repository's own; only read.")),
   folder: v.exactOptional(
     v.pipe(
