@@ -8,7 +8,9 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import type { Server } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import * as v from "valibot";
 import type { SiteHook } from "../../../../infra/config/derived.ts";
+import { site } from "../../../../infra/config/site-schema.ts";
 import { address, buildArguments, environment } from "../../../../infra/host/builder/hugo.ts";
 import { kinds } from "../../../../service/builder/build/dependencies.ts";
 import { placesOf } from "../../../../service/builder/places.ts";
@@ -25,7 +27,7 @@ export type Chosen = Partial<SiteHook["site"]["hugo"] & Pick<SiteHook["site"], "
 };
 
 /** `site.hugo` of a configuration without it. */
-export const plainHugo = { environment: "production", arguments: [], variables: {}, exec: [], http: [] };
+export const plainHugo = v.parse(site, { webRoot: "/var/www/site" }).hugo;
 
 /** `path`: the program in place of Hugo. */
 export async function startFakeHugo(settings: BuilderSettings, path = "hugo", chosen: Chosen = {}): Promise<Server> {
