@@ -114,11 +114,10 @@ export function moveAside(folder: string, path: Path): string {
 const small = 64 << 10;
 
 /** One after the other: there may be millions. */
-export function* eachEntry(folder: Path, encoding?: BufferEncoding): Generator<fs.Dirent> {
+export function* eachEntry(folder: Path, encoding: BufferEncoding = "utf8"): Generator<fs.Dirent> {
   // To make a Dir takes Node longer than to read a small folder.
-  if (fs.statSync(folder).size <= small)
-    return yield* fs.readdirSync(folder, { withFileTypes: true, ...(encoding && { encoding }) });
-  const opened = fs.opendirSync(folder, encoding && { encoding });
+  if (fs.statSync(folder).size <= small) return yield* fs.readdirSync(folder, { withFileTypes: true, encoding });
+  const opened = fs.opendirSync(folder, { encoding });
   try {
     for (let entry = opened.readSync(); entry; entry = opened.readSync()) yield entry;
   } finally {

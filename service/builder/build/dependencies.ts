@@ -123,7 +123,7 @@ async function bring(settings: BuilderSettings, places: Places, name: string, ki
 function leadsOut(link: string, to: string): boolean {
   const parts = to.split("/");
   const climbs = parts.findIndex((part) => part !== "..");
-  return to.startsWith("/") || climbs < 0 || climbs >= link.split("/").length || parts.lastIndexOf("..") > climbs;
+  return to.startsWith("/") || climbs >= link.split("/").length || parts.lastIndexOf("..") > climbs;
 }
 
 /** What came is of another account: the build reads it, and root mounts it. `own`: folders of the site that links may lead to. */

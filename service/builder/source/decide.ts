@@ -10,7 +10,7 @@ const expressionOf = (pattern: string): string =>
 /** The paths that match a pattern: `static` and `static/` match all below, `deploy*` matches deploy.sh and deploy/run. */
 export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
   const matching = new RegExp(`^(?:${patterns.map(expressionOf).join("|")})(?:/|$)`);
-  return patterns.length === 0 ? [] : paths.filter((path) => matching.test(path));
+  return paths.filter((path) => matching.test(path));
 }
 
 export type Known = {

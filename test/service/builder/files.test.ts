@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import { below, remove, walk, within, writeWhole } from "../../../service/builder/files.ts";
+import { below, eachName, remove, walk, within, writeWhole } from "../../../service/builder/files.ts";
 import { folder, onFolder } from "../own-folder.ts";
 
 onFolder();
@@ -47,6 +47,14 @@ test("a file is written whole over the half that a killed builder left", () => {
   writeWhole(at("a"), "whole", 0o600);
   const mode = statSync(at("a")).mode & 0o777;
   expect([readdirSync(folder), readFileSync(at("a"), "utf8"), mode]).toEqual([["a"], "whole", 0o600]);
+});
+
+test("a large folder is closed also where its reader ends early", () => {
+  for (let i = 0; i < 4_000; i += 1) writeFileSync(at(`${i}`.padStart(30, "0")), "");
+  const opened = () => readdirSync("/dev/fd").length;
+  const before = opened();
+  for (const _ of eachName(folder)) break;
+  expect(opened()).toBe(before);
 });
 
 test("a walk is in the order of names, and leaves out what it is to skip", () => {

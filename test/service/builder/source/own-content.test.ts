@@ -39,6 +39,13 @@ test.each([
   expect(pagesListed(`path,slug,title,date,expiryDate,publishDate,draft,permalink\n${lines.join("")}`)).toBe(count);
 });
 
+test("a page is to be rendered from its time on, and until it expires", () => {
+  const [begins, expires] = ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"];
+  const at = (now: number) =>
+    pagesListed(`a.md,,A,${begins},${expires},${begins},false,/1/\n`, Date.parse(begins) + now);
+  expect([-1, 0, 999, 1_000].map(at)).toEqual([0, 1, 1, 0]);
+});
+
 const module = (dir: string, ...sources: unknown[]) =>
   `${JSON.stringify({ dir, mounts: sources.map((source) => ({ source })) }, null, 3)}\n`;
 const one = module("/source", "posts");
