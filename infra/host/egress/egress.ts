@@ -66,9 +66,10 @@ export function egressLayer(settings: Settings) {
         want: "as declared",
       },
       kit.enabledAndActive(units.egress),
-      ...sites.map((hook) => {
-        const homes = accountsIn(hook).map(({ user, home }) => [user, home, user] as const);
-        return kit.accountsFact(`the build accounts of ${hook.name}`, homes);
+      ...sites.map(({ name }) => {
+        const own = accounts.filter(({ site }) => site === name);
+        const homes = own.map(({ user, home }) => [user, home, user] as const);
+        return kit.accountsFact(`the build accounts of ${name}`, homes);
       }),
     ],
   });

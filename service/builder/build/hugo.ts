@@ -107,20 +107,18 @@ export function reasonOf({ result, code, status, output }: Ended, limits: Builde
   if (/no space left on device|disk quota exceeded/i.test(output)) return diskFull;
   // Go's own words, where the kernel denied memory instead of killing Hugo (LimitDATA=).
   const memoryDenied = /^fatal error: .*(out of memory|cannot allocate memory)/m.test(output);
-  const ended = memoryDenied ? "oom-kill" : result;
+  if (memoryDenied || result === "oom-kill")
+    return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
   const tasks = `processes and threads${of(limits.tasks)}`;
-  if (ended !== "oom-kill" && noMoreProcesses.test(output))
-    return `Hugo reached its limit of ${tasks}. Raise hooks[].site.limits.tasks.`;
+  if (noMoreProcesses.test(output)) return `Hugo reached its limit of ${tasks}. Raise hooks[].site.limits.tasks.`;
   // A C library has the same word where it finds no memory for a thread's stack.
-  if (ended !== "oom-kill" && output.includes("pthread_create failed"))
+  if (output.includes("pthread_create failed"))
     return `Hugo got no thread, at its limit of memory${of(limits.memoryMiB, " MiB")} or of ${tasks}. Raise hooks[].site.limits.memoryMiB, or tasks.`;
   const said = lastLines(output);
   // Of what Hugo warns of, if its errors do not say.
   const cause = meant((output.match(/^(ERROR|Error:).*/gm) ?? []).join("\n")) ?? meant(output);
   const [, template] = /((?:themes\/[^\s":]+\/)?layouts\/[^\s":]+):\d+/.exec(output) ?? [];
-  switch (ended) {
-    case "oom-kill":
-      return `the build reached its memory limit${of(limits.memoryMiB, " MiB")}. Raise hooks[].site.limits.memoryMiB.`;
+  switch (result) {
     case "timeout":
       if (code === "exited") return "Hugo ended, and its unit did not: the host is too busy to build. Reduce its load.";
       return `the build took longer than its ${limits.seconds} s. Raise hooks[].site.limits.seconds.`;

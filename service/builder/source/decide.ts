@@ -9,6 +9,7 @@ const expressionOf = (pattern: string): string =>
 
 /** The paths that match a pattern: `static` and `static/` match all below, `deploy*` matches deploy.sh and deploy/run. */
 export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
+  // No path begins with a slash, so none matches where there is no pattern.
   const matching = new RegExp(`^(?:${patterns.map(expressionOf).join("|")})(?:/|$)`);
   return paths.filter((path) => matching.test(path));
 }

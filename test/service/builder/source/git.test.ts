@@ -10,12 +10,12 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { dirname, join, relative } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { readText } from "../../../../service/builder/files.ts";
+import { readText, remove } from "../../../../service/builder/files.ts";
 import { type Git, gitOf } from "../../../../service/builder/source/git.ts";
 import { discardClone } from "../../../../service/builder/source/repository.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
-import { timers } from "../harness.ts";
+import { gitAfter, timers } from "../harness.ts";
 import { attributes } from "../hugo-site.ts";
 import { type Changes, checkedOut, git, gitWith, host, hostile, linesOf, onHostileHost, site } from "./git-scene.ts";
 
@@ -108,6 +108,16 @@ test("git gets no variable of the builder's own environment, and would without t
   expect(timers()).toBeLessThanOrEqual(before);
   await gitWith(site.builder, {}, 5, process.env as Record<string, string>)(["version"], site.folder);
   expect(existsSync(trace)).toBe(true);
+});
+
+test("git ends where the site takes too much of the disk, and goes on where it only reads", async () => {
+  const path = gitAfter("sleep 0.5", site);
+  const limits = { ...site.builder.settings.limits, releaseBytes: 1_000 };
+  const slow = gitOf({ ...site.builder, path, settings: { ...site.builder.settings, limits } });
+  writeFileSync(join(site.places.work, "written"), Buffer.alloc(10_000));
+  onTestFinished(() => remove(join(site.places.work, "written")));
+  await expect(slow(["version"], site.folder)).rejects.toThrow(/^the site wrote more than it may: /);
+  expect(await slow(["rev-parse", "x"], site.folder)).toMatchObject({ code: 128 });
 });
 
 test("the host's authorities are trusted, or those that the builder names in their place; without the line both", async () => {
