@@ -1,12 +1,14 @@
 /** Layer 1, the DNS records, always proxied: browsers do not trust Cloudflare's Origin CA on a direct connection. */
 import type * as pulumi from "@pulumi/pulumi";
+import { normalizeCidr } from "cidr-tools";
 import { siteHostnames } from "../config/derived.ts";
 import type { Host, Settings } from "../config/settings.ts";
 import { cloudflare } from "./provider.ts";
 
+/** An IPv6 address in the short form in which Cloudflare's API returns it: another would be a change in each preview. */
 function recordsOf(name: string, { address, address6 }: Pick<Host, "address" | "address6">) {
   const to = (type: "A" | "AAAA", content: string) => ({ name, type, content, proxied: true, ttl: 1 }) as const;
-  return [to("A", address), ...(address6 === undefined ? [] : [to("AAAA", address6)])];
+  return [to("A", address), ...(address6 === undefined ? [] : [to("AAAA", normalizeCidr(address6))])];
 }
 
 /** A lost host keeps its hostname for hooks. No site leads to it, as Cloudflare would send it a share of the visitors. */

@@ -104,10 +104,20 @@ accounts() {
 }
 
 # In a process namespace, as usermod changes no home of an account that has processes.
+# Its own group has no other members; another one, such as the spool's, has those that the operator adds.
 settle_account() { # name, home, group
-  [ "$(accounts "$1" "$3")" = "$1 $2 $3" ] || {
-    unshare --fork --pid --mount-proc usermod -d "$2" -s /usr/sbin/nologin -g "$3" -G '' "$1" && gpasswd -M '' "$3"
+  [ "$(accounts "$1")" = "$1 $2 $3" ] || {
+    unshare --fork --pid --mount-proc usermod -d "$2" -s /usr/sbin/nologin -g "$3" -G '' "$1" &&
+      { [ "$1" != "$3" ] || gpasswd -M '' "$3"; }
   } >&2
+}
+
+# Prints "as declared", or the lines that only standard input or only $1 has.
+unlike() {
+  declared=$1 awk 'BEGIN { n = split(ENVIRON["declared"], line, "\n"); while (n) missing[line[n--]] }
+    $0 in missing { delete missing[$0]; next }
+    { print "undeclared: " $0; other = 1 }
+    END { for (each in missing) { print "missing: " each; other = 1 } if (!other) print "as declared" }'
 }
 
 # Stops and disables those of the units whose files are there.

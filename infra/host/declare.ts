@@ -51,7 +51,7 @@ export async function probeHosts(settings: Settings): Promise<ProbedHost[]> {
     settings.hosts.map(async (host): Promise<ProbedHost> => {
       if (host.state === "lost") return { host };
       const layers = hostLayers(settings, host, unknown);
-      const probed = { ...layers, secrets: probedSecrets(layers.secrets) };
+      const probed = { ...layers, secrets: probedSecrets(layers.secrets, settings) };
       const report = await probe(host, [...Object.values(probed), ...questionsOf(host, settings)]);
       return { host, report };
     }),
@@ -113,7 +113,7 @@ function applyLayers(host: Host, report: HostReport, inputs: Inputs, parent: pul
       return apply(host, certified, seen, { parent, dependsOn: [signed] });
     }
     if (name === "secrets") {
-      const judged = secrets.apply((wanted) => judgeSecrets(layer, seen, wanted));
+      const judged = secrets.apply((wanted) => judgeSecrets(layer, seen, settings, wanted));
       return applySecrets(host, layer, judged, opts);
     }
     if (name === "proxy") {

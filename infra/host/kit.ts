@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import type { HostFact, HostFile, HostLayer } from "../apply/layer.ts";
 import type { Probed } from "../apply/manifest.ts";
-import { call, plain, textBeside, type Value, variables } from "../apply/shell.ts";
+import { call, plain, quote, textBeside, type Value, variables } from "../apply/shell.ts";
 import { type SiteHook, sourceSets } from "../config/derived.ts";
 import type { Settings } from "../config/settings.ts";
 import { paths } from "./paths.ts";
@@ -67,7 +67,7 @@ export const modesFact = (name: string, folders: readonly Folder[]): HostFact =>
 export type Account = readonly [name: string, home: string, group: string];
 export const accountsFact = (name: string, accounts: readonly Account[]): HostFact => ({
   name,
-  read: call("accounts", ...new Set(accounts.flatMap(([account, , group]) => [account, group]))),
+  read: call("accounts", ...accounts.map(([account]) => account)),
   want: accounts.map((account) => account.join(" ")).join("\n"),
 });
 
@@ -112,8 +112,15 @@ export function layerOf(base: string, name: string, { values, shared, ...parts }
     retire: "retire",
     timeout: 60,
     ...parts,
+    facts: parts.facts.map(short),
   };
 }
+
+/** The host compares an answer that may be longer than a fact returns, and prints the lines that differ. */
+const short = (fact: HostFact): HostFact =>
+  fact.want.length <= 1500
+    ? fact
+    : { ...fact, read: `{ ${fact.read}; } | unlike ${quote(fact.want)}`, want: "as declared" };
 
 export const oneshotLayer = (base: string, name: string, parts: Parts): HostLayer =>
   layerOf(base, name, { ...parts, shared: ["oneshot.sh", ...(parts.shared ?? [])] });

@@ -359,7 +359,7 @@ export const harmless: readonly string[] = [
   `systemctl start ${units.reconcile("site")}`,
   `mv ${nginxFolders.logs}/hooks.log ${nginxFolders.logs}/hooks.log.1; systemctl kill --signal=USR1 ${nginx}`,
   "echo 'PrintMotd no' >/etc/ssh/sshd_config.d/own.conf && systemctl restart ssh",
-  "useradd own && gpasswd -a own pushgate-metrics",
+  "useradd own && gpasswd -a own pushgate-metrics && gpasswd -a own pushgate-spool",
   `echo note >${paths.etc}/README && mkdir ${paths.etc}/own`,
   "printf '[Service]\\nExecStart=true\\n' >/etc/systemd/system/own.service && systemctl enable --quiet --now own",
   dropIn("/etc/systemd/system/ssh.service.d", "[Service]\\nNice=1"),

@@ -57,7 +57,8 @@ export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> 
   name: host.name,
   ssh: `root@${host.alias}`,
   address: host.address,
-  ...(host.address6 !== undefined && { address6: host.address6 }),
+  // As a panel may show it.
+  ...(host.address6 !== undefined && { address6: host.address6.toUpperCase() }),
   hostname: hostnameOf(host),
   originPort,
   ...change,

@@ -212,7 +212,6 @@ export function builderLayer(settings: Settings, host: Pick<Host, "name">, made:
       scheduled: namesOf(hooks.filter(({ site }) => site.schedule !== undefined)),
       ...{ settings: settingsPath("%i"), reconcile: units.reconcile("%i") },
       ...{ tools: paths.tools, named: toolIds(settings) },
-      writers: hooks.flatMap(({ site }) => site.writers ?? []),
       all: [
         "pushgate-*@%i.*",
         ...sockets("%i"),

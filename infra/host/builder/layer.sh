@@ -47,12 +47,6 @@ unnamed_tools() {
 remove_unnamed() { unnamed_tools | while read -r path; do rm -rf -- "${tools:?}/$path"; done; }
 
 activate() {
-  for group in $writers; do
-    getent group "$group" >/dev/null || {
-      say "\`site.writers\` names the group $group, which this host does not have. Run groupadd $group, or remove \`writers\`."
-      exit 1
-    }
-  done
   install_programs
   # Before systemd reads the units again: a timer without its drop-in would fail.
   for site in $(names_in "$rootRequests"); do

@@ -170,4 +170,3 @@ admits() {
     push @{$has{$1}}, split " ", $2 while /^IPAddress(\w+)=(.*)$/mg;
     END { printf "%s, not %s", map { join " ", sort @{$has{$_}} } "Allow", "Deny" }' -- "$1" "$slice" -.slice
 }
-hashed() { sha256sum | cut -c 1-64; }

@@ -9,7 +9,6 @@ import ipaddr from "ipaddr.js";
 import { receiverMemoryMiB } from "../../../service/limits.ts";
 import { metricsName, type ReceiverSettings } from "../../../service/receiver/settings.ts";
 import type { HostFact, HostFile } from "../../apply/layer.ts";
-import { sha256 } from "../../apply/manifest.ts";
 import { call } from "../../apply/shell.ts";
 import { previewsName, type SourceSet, sourceSets, withPreviews } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
@@ -81,10 +80,6 @@ export function serviceUnit(settings: Settings): HostFile {
 /** Group-writable and setgid: the builder removes the files of the deliveries it takes, and new files belong to the group. */
 const folderOf = (hook: string): kit.Folder => [`${paths.spool}/${hook}`, "2770", `${receiverUser}:${spoolGroup}`];
 
-/** An allowlist whose fact would be cut at 2 KiB is compared by its hash. */
-const admitted = (unit: string, want: string): Pick<HostFact, "read" | "want"> =>
-  want.length <= 1500 ? { read: `admits ${unit}`, want } : { read: `admits ${unit} | hashed`, want: sha256(want) };
-
 function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   const unit = units.socket(name);
   const allow = cidrs.map(asSystemd).sort().join(" ");
@@ -92,7 +87,7 @@ function socketFacts({ name, port, cidrs }: SourceSet): HostFact[] {
   return [
     kit.enabledAndActive(unit),
     { name: `${unit} is bound to loopback port ${port}, marked`, read: `bound ${unit} ${port}`, want: "yes" },
-    { name: `${unit} admits`, ...admitted(unit, `${allow}, not ${deny}`) },
+    { name: `${unit} admits`, read: `admits ${unit}`, want: `${allow}, not ${deny}` },
   ].map((fact) => ({ ...fact, about: unit }));
 }
 

@@ -81,5 +81,13 @@ sums() {
     [ -z "$salt" ] || decrypted "$salt"
   fi
 }
+before_facts() { summed=$(sums); }
+# The salt, and the line of one credential: all lines may be longer than a fact.
+sum_of() {
+  printf '%s\n' "$summed" | {
+    read -r salt && echo "$salt"
+    while read -r name sum; do [ "$name" != "$1" ] || echo "$name $sum"; done
+  }
+}
 
 retire() { rm -rf "$credentials" "$written" "$written.new"; }

@@ -56,27 +56,29 @@ export const expectedSum = (saltText: string, values: readonly string[], name = 
   sha256(saltText + textOf(name, values));
 
 /** Read in each preview. What the host prints depends on its salt: `auditVerdict` compares. */
-export const secretsAudit: HostFact = { name: "installed secrets", read: "sums", want: "as declared" };
+const auditOf = (name: string): HostFact => ({
+  ...{ name: `the installed secret ${name}`, read: `sum_of ${name}`, want: "as declared" },
+});
 
-/** "as declared", or the names that differ; never a sum, as preview prints it. */
-export function auditVerdict(printed: string, secrets: Credentials): string {
-  const lines = printed.split("\n").map((line) => line.trim());
-  const saltText = /^salt ([0-9a-f]{64})$/.exec(lines[0] ?? "")?.[1];
+/** "as declared", or how it is not; never a sum, as preview prints it. */
+export function auditVerdict(printed: string, name: string, values: readonly string[]): string {
+  const [, saltText, sum] = /^salt ([0-9a-f]{64})\n\S+ ([0-9a-f]{64})$/.exec(printed) ?? [];
   if (saltText === undefined) return "absent";
-  const differing = Object.entries(secrets)
-    .filter(([name, values]) => !lines.includes(`${name} ${expectedSum(saltText, values, name)}`))
-    .map(([name]) => name);
-  return differing.length === 0 ? secretsAudit.want : `differs: ${differing.sort().join(", ")}`;
+  return sum === expectedSum(saltText, values, name) ? "as declared" : "another";
 }
 
-export const probedSecrets = (layer: HostLayer): HostLayer => ({ ...layer, facts: [...layer.facts, secretsAudit] });
+export const probedSecrets = (layer: HostLayer, settings: Settings): HostLayer => ({
+  ...layer,
+  facts: [...layer.facts, ...credentialFiles(settings).map(auditOf)],
+});
 
 /** `script` is as secret as `secrets`. */
-export function judgeSecrets(layer: HostLayer, seen: SeenLayer, secrets: Credentials) {
-  const probed = probedSecrets(layer);
-  const facts = probed.facts.map((_, i) => {
+export function judgeSecrets(layer: HostLayer, seen: SeenLayer, settings: Settings, secrets: Credentials) {
+  const probed = probedSecrets(layer, settings);
+  const names = [...layer.facts.map(() => undefined), ...credentialFiles(settings)];
+  const facts = names.map((name, i) => {
     const found = seen.facts[i];
-    return found && i === layer.facts.length ? { ...found, output: auditVerdict(found.output, secrets) } : found;
+    return found && name ? { ...found, output: auditVerdict(found.output, name, secrets[name] ?? []) } : found;
   });
   const verdict = reconcile(probed, { ...seen, facts });
   return { ...verdict, script: declaredScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };

@@ -1,6 +1,10 @@
-# Whether the folders that a site names are fit for it. Each function prints "fit", or what was found and what to do.
+# Whether the folders and the group that a site names are fit for it. Each function prints "fit", or what was found and what to do.
 
 owned() { echo "$1 ($(stat -c '%A %U:%G' -- "$1"))"; }
+
+group() {
+  if getent group "$1" >/dev/null; then echo fit; else echo "a group that the host lacks. Run groupadd $1 on it, or correct the name."; fi
+}
 
 web_root() { # hook, web root
   others=$(written_by_others "${2%/*}" | head -n 1)
@@ -26,6 +30,9 @@ content_folder() { # content, the generator's account, option of setpriv for the
     echo "missing, and pushgate does not make it. Make or mount it on the host, or correct the path."
   elif [ -L "$1" ]; then
     echo "a link. Use the folder itself, $(readlink -f -- "$1")."
+  # A group that is missing is a fault of its own.
+  elif [ "$3" != --clear-groups ] && [ "$(group "${3#*=}")" != fit ]; then
+    echo fit
   elif cd "$1" && setpriv --reuid "$user" --regid "$user" "$3" test -r . -a -x . 2>/dev/null; then
     echo fit
   else

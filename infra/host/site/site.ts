@@ -6,7 +6,7 @@ import { accountNames } from "../egress/egress.ts";
 import { enabledAndActive, layerOf, question, textBeside } from "../kit.ts";
 import { generatorUser, nginxUser, paths, units } from "../paths.ts";
 
-/** The folders of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
+/** The folders and groups of the operator's own that sites use, with the call that prints whether each is fit (folders.sh). */
 export const foldersOfSites = ({ hooks }: Settings) =>
   withPreviews(hooks.map((hook, i) => ({ ...hook, i }))).flatMap(({ name, site, i }) => {
     if (site === undefined) return [];
@@ -20,6 +20,7 @@ export const foldersOfSites = ({ hooks }: Settings) =>
       folder("webRoot", webRoot, "web_root", name, webRoot),
       ...(content === "" ? [] : [folder("content", content, "content_folder", content, generatorUser(name), groups)]),
       ...Object.entries(folders).map(([at, path]) => folder(`folders.${at}`, path, "served_folder", path, nginxUser)),
+      ...(writers === undefined ? [] : [folder("writers", writers, "group", writers)]),
     ];
   });
 

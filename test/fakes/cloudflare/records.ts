@@ -1,5 +1,6 @@
 /** The fake API's endpoints for the zone itself: the zone, DNS, and bots. */
 import { isIPv4, isIPv6 } from "node:net";
+import { normalizeCidr } from "cidr-tools";
 import { v4, v6 } from "../../../infra/networks.ts";
 import { byId, type Call, type Fields, now, paged, Refusal, type Reply, type Route } from "./refusal.ts";
 import { type DnsRecord, idOf, withoutNulls, type ZoneState } from "./zone.ts";
@@ -40,11 +41,13 @@ function dnsRoutes(zone: ZoneState): Route[] {
   const one = ({ params }: Call) => byId(zone.dns_records, params.id, 81044, "Record does not exist.");
 
   function write(body: Fields, before?: DnsRecord): Reply {
-    const [type, content, name] = [body.type, body.content, body.name].map((value) => String(value ?? ""));
+    const [type, given, name] = [body.type, body.content, body.name].map((value) => String(value ?? ""));
     const full = name === zone.name || name!.endsWith(`.${zone.name}`) ? name! : `${name}.${zone.name}`;
-    if (type === "A" && !isIPv4(content!))
+    // The API returns an IPv6 address in its short form.
+    const content = type === "AAAA" && isIPv6(given!) ? normalizeCidr(given!) : given;
+    if (type === "A" && !isIPv4(given!))
       throw new Refusal(400, 9005, "Content for A record must be a valid IPv4 address.");
-    if (type === "AAAA" && !isIPv6(content!))
+    if (type === "AAAA" && !isIPv6(given!))
       throw new Refusal(400, 9006, "Content for AAAA record must be a valid IPv6 address.");
     if (!["A", "AAAA", "CNAME"].includes(type!)) throw new Refusal(400, 9004, `DNS record type ${type} is invalid.`);
     const others = zone.dns_records.filter((record) => record !== before && record.name === full);

@@ -1,4 +1,5 @@
 /** What holds for every layer of a host: its files are its own, its shell calls what it defines. */
+import { spawnSync } from "node:child_process";
 import { matchesGlob } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { HostFile } from "../../../infra/apply/layer.ts";
@@ -10,7 +11,7 @@ import { typedIn } from "../../hosts/documents.ts";
 import { missing, verifyUnits } from "./namespace.ts";
 
 /** Variables of scripts: a host may have no site, `made` no hash of a program, and no reporter is restarted. */
-const mayBeEmpty = ["site_logs", "sha256", "writers", "running", "reported", "scheduled", "named"];
+const mayBeEmpty = ["site_logs", "sha256", "running", "reported", "scheduled", "named"];
 
 test("systemd-analyze verify finds no fault in the units of docs/operating.md", ({ skip }) => {
   const reason = missing("systemd-analyze");
@@ -21,6 +22,24 @@ test("systemd-analyze verify finds no fault in the units of docs/operating.md", 
   });
   expect(files).toHaveLength(2);
   expect(verifyUnits(files)).toBe("");
+});
+
+test("no fact of 199 sites with long names is cut: the host finds the lines that differ", () => {
+  const hooks = Array.from({ length: 199 }, (_, i) => ({ ...rebuilt.hooks[1]!, name: `${i}-`.padEnd(32, "x") }));
+  const layers = Object.values(hostLayers({ ...rebuilt, hooks }, exampleHost, made));
+  for (const { facts } of layers) for (const { name, want } of facts) expect(want.length, name).toBeLessThan(1501);
+  const { script, facts } = layers.find(({ name }) => name === "receiver")!;
+  const { read } = facts.find(({ name }) => name === "the spool's folders")!;
+  const [, wanted = ""] = /unlike '(.*)'$/s.exec(read)!;
+  const compared = (found: string) => {
+    const env = { ...process.env, found };
+    const shell = `${script}\nmodes() { printf %s "$found"; }\n${read}`;
+    return spawnSync("sh", ["-c", shell], { env, encoding: "utf8" }).stdout.trim().split("\n");
+  };
+  expect(compared(wanted)).toEqual(["as declared"]);
+  const [, line = ""] = /\n(.*\/150-.*)\n/.exec(wanted)!;
+  const other = line.replace("2770", "2777");
+  expect(compared(wanted.replace(line, other))).toEqual([`undeclared: ${other}`, `missing: ${line}`]);
 });
 
 describe.each([

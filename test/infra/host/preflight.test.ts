@@ -109,9 +109,14 @@ test.each<Row>([
 });
 
 test.each<[question: string, outputs: string[], says: string[]]>([
-  ["folders", ["fit", "fit", "fit"], []],
-  ["folders", ["a folder. Run mv.", "fit", "fit"], ["hooks[0].site.webRoot is /var/www/site, a folder. Run mv."]],
-  ["folders", ["fit", "fit", "missing. Make it."], ["hooks[1].site.content is /home/docs/content, missing. Make it."]],
+  ["folders", ["fit", "fit", "fit", "fit"], []],
+  [
+    "folders",
+    ["a folder. Run mv.", "fit", "fit", "fit"],
+    ["hooks[0].site.webRoot is /var/www/site, a folder. Run mv."],
+  ],
+  ["folders", ["fit", "fit", "no folder.", "fit"], ["hooks[1].site.content is /home/docs/content, no folder."]],
+  ["folders", ["fit", "fit", "fit", "no group."], ["hooks[1].site.writers is docs, no group."]],
   ["schedules", ["Tue 2026-11-24 06:00:00 UTC"], []],
   ["schedules", [""], ['systemd cannot read the schedule "Mon..Fri 06:00".']],
   ["schedules", ["never"], ['the schedule "Mon..Fri 06:00" never comes again.']],
@@ -169,7 +174,7 @@ test("preflight names each question that was not answered, and what to do, and a
   const none = ["request", "folders", "schedules"].map((name) => [name, layer(name, [])]);
   for (const layers of [{}, Object.fromEntries(none)])
     expect(unanswered(layers)).toEqual([
-      "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, Mon..Fri 06:00: no " +
+      "versions and resources, certificate request, /var/www/site, /srv/docs/www, /home/docs/content, docs, Mon..Fri 06:00: no " +
         "answer: the shell that reads this layer's facts ended early, or took 30 seconds. Run the command again when " +
         "this host is less busy.",
     ]);

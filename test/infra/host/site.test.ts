@@ -25,7 +25,7 @@ test("the probe looks whether a served folder is fit, each folder has its key, a
   const folders = foldersOfSites(serving(rebuilt, { folders: { downloads: "/srv/downloads" } }));
   expect(folders.map(({ key }) => key)).toEqual([
     ...["webRoot", "content", "folders.downloads"].map((key) => `hooks[0].site.${key}`),
-    ...["webRoot", "content"].map((key) => `hooks[1].site.${key}`),
+    ...["webRoot", "content", "writers"].map((key) => `hooks[1].site.${key}`),
   ]);
   const read = "served_folder '/srv/downloads' 'pushgate-nginx'";
   expect(folders[2]).toMatchObject({ path: "/srv/downloads", read });
@@ -56,6 +56,12 @@ beforeEach(() => {
   const open = `(${tmpdir()}|${dirname(tmpdir())})`;
   root.write("bin/find", `#!/bin/sh\n/usr/bin/find "$@" | grep -vxE '${open}'\n`, 0o755);
   for (const folder of ["/srv", paths.state, paths.sites]) mkdirSync(at(folder), { recursive: true });
+});
+
+test("a group that the host lacks is one fault, with or without a folder of content", () => {
+  const { stdout } = run(`group root\ngroup missing\ncontent_folder /usr generator --groups=missing`);
+  const fault = "a group that the host lacks. Run groupadd missing on it, or correct the name.";
+  expect(stdout.split("\n")).toEqual(["fit", fault, "fit"]);
 });
 
 test("a web root becomes a link if the path was free, with the folders above; the site is built once; the link moves, and is corrected", () => {

@@ -79,7 +79,8 @@ const absent: Settings = { ...example, hosts: [{ ...exampleHost, state: "absent"
 
 test("no site leads to a lost host, which keeps its own records, and no record leads to an absent host", async () => {
   const lost = { ...exampleHost, name: "web2", hostname: "web2.example.org", state: "lost" as const };
-  dns({ ...served, hosts: [exampleHost, lost, { ...lost, hostname: "web3.example.org", state: "absent" }] }, "z");
+  const pasted = { ...exampleHost, address6: "2001:0DB8:0::0010" };
+  dns({ ...served, hosts: [pasted, lost, { ...lost, hostname: "web3.example.org", state: "absent" }] }, "z");
   await pulumi.runtime.disconnect();
   const own = [exampleHost, lost].flatMap(({ hostname }) => [`${hostname} A`, `${hostname} AAAA`]);
   const ofSite = [`${siteHostname} A ${exampleHost.address}`, `${siteHostname} AAAA ${exampleHost.address6}`];
