@@ -57,8 +57,7 @@ export const hostEntry = (host: Host, change: Readonly<Record<string, unknown>> 
   name: host.name,
   ssh: `root@${host.alias}`,
   address: host.address,
-  // As a panel may show it.
-  ...(host.address6 !== undefined && { address6: host.address6.toUpperCase() }),
+  ...(host.address6 !== undefined && { address6: host.address6 }),
   hostname: hostnameOf(host),
   originPort,
   ...change,
