@@ -3,7 +3,9 @@ import { isDeepStrictEqual } from "node:util";
 import * as pulumi from "@pulumi/pulumi";
 import { allHostnames } from "../../config/derived.ts";
 import type { Settings } from "../../config/settings.ts";
+import { driftMessage } from "../../contract.ts";
 import { ApiError, type CloudflareApi, explained } from "../api.ts";
+import { records } from "../dns.ts";
 import { rulesOf } from "./fits.ts";
 import { CloudflareError, type LiveZone } from "./live-zone.ts";
 import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } from "./phase.ts";
@@ -11,15 +13,33 @@ import { foreignRules, merged, type PhaseName, phaseNames, phases, type Rule } f
 const smaller =
   "If there are too many rules, remove some of the zone's own or choose a larger plan; hosts with the same originPort take one rule together. If an expression is too long, write fewer, wider ranges in hooks[].sources.";
 
+type DnsRecord = Readonly<Record<"name" | "type" | "content", string>>;
+
 /** A hostname often exists before pushgate, such as a site's that another service serves, or a hook's of a tunnel. */
-type Cname = { readonly name: string; readonly content: string };
-const cnameFaults = (hostnames: readonly string[], cnames: readonly Cname[]): string[] =>
-  cnames
-    .filter(({ name }) => hostnames.includes(name))
+const cnameFaults = (live: readonly DnsRecord[]): string[] =>
+  live
+    .filter(({ type }) => type === "CNAME")
     .map(
       ({ name, content }) =>
         `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run npx pulumi up, which makes the name lead to the hosts.`,
     );
+
+/** Addresses beside the declared ones, which get their share of the requests. One that `up` replaces is none. */
+function reportOthers(declared: readonly DnsRecord[], live: readonly DnsRecord[]): void {
+  const alike = (records: readonly DnsRecord[], { name, type }: DnsRecord) =>
+    records.filter((one) => one.name === name && one.type === type).map(({ content }) => content);
+  for (const one of live.filter(({ type }) => type === "A" || type === "AAAA")) {
+    const [wanted, there] = [alike(declared, one), alike(live, one)];
+    const isReplaced = wanted.length > 0 && !wanted.some((content) => there.includes(content));
+    if (wanted.includes(one.content) || isReplaced) continue;
+    const item = `${one.name} ${one.type}`;
+    void pulumi.log.warn(
+      `${item}: another record leads to ${one.content}, which gets its share of the requests. Remove it at Cloudflare, unless this run does.`,
+    );
+    const drift = { item, kind: "undeclared", before: one.content, after: null };
+    void pulumi.log.debug(driftMessage({ host: null, layer: "DNS records", ...drift }));
+  }
+}
 
 const wildcardOf = (hostname: string): string => hostname.replace(/^[^.]+/, "*");
 
@@ -68,7 +88,7 @@ async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly R
   }
 }
 
-/** Throws CloudflareError. A zone that is as declared costs three small reads. */
+/** Throws CloudflareError. A zone that is as declared costs two small reads, and one for each hostname. */
 export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<void> {
   const names = allHostnames(settings);
   if (names.length === 0) return;
@@ -82,14 +102,16 @@ export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZ
   ];
   const inZone = `zones/${zone.id}`;
   const canRead = (path: string, what: string) => api.get(path).then(() => [], unread(what, "SSL and Certificates"));
-  const cnames = api.list<Cname>(`${inZone}/dns_records?type=CNAME`);
+  const read = (name: string) => api.list<DnsRecord>(`${inZone}/dns_records?name=${encodeURIComponent(name)}`);
+  const live = Promise.all(names.map(read)).then((found) => found.flat());
   const tried = [
     canRead(`certificates?zone_id=${zone.id}`, "origin certificates"),
     canRead(`${inZone}/origin_tls_client_auth/hostnames/certificates`, "client certificates"),
-    cnames.then((found) => cnameFaults(names, found), unread("DNS records", "DNS")),
+    live.then(cnameFaults, unread("DNS records", "DNS")),
     certificateFaults(api, zone, names),
     ...phaseNames.filter(changes).map((name) => writeFaults(api, name, declared[name], zone)),
   ];
   const faults = (await Promise.all(tried)).flat();
   if (faults.length > 0) throw new CloudflareError(faults);
+  reportOthers(records(settings), await live);
 }

@@ -30,6 +30,7 @@ beforeEach(() => {
   api.zone.dns_records = [];
 });
 
+const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue();
 const plain = (token = apiToken) => cloudflareApi({ baseUrl: api.url, token });
 const faults = (declared = settings, live = zone): Promise<string[]> =>
   tryOut(plain(), declared, live).then(
@@ -110,6 +111,25 @@ test("the preview names a hostname of a site or of a host that is a CNAME, and n
   expect(await withRecord("other.example.org", "CNAME", "old.example.net")).toEqual([]);
 });
 
+test.each<[string, Record<"A" | "AAAA", string[]>, string[]]>([
+  ["as declared", { A: [exampleHost.address], AAAA: ["2001:db8::10"] }, []],
+  ["of the address before a change", { A: ["203.0.113.80"], AAAA: [] }, []],
+  [
+    "beside the declared one",
+    { A: [exampleHost.address, "203.0.113.80"], AAAA: [] },
+    ["A: another record leads to 203"],
+  ],
+])("a preview warns of no address of a hook's name but one that gets a share: %s", async (_, contents, says) => {
+  warn.mockClear();
+  api.zone.dns_records = Object.entries(contents).flatMap(([type, all]) =>
+    all.map((content) => ({ ...{ id: content, name: exampleHost.hostname, type, content }, proxied: true, ttl: 1 })),
+  );
+  expect(await faults()).toEqual([]);
+  expect(warn.mock.calls.map(([text]) => text)).toEqual(
+    says.map((text) => expect.stringContaining(`${exampleHost.hostname} ${text}`)),
+  );
+});
+
 test("a hostname two labels below the zone needs an active certificate that names it, or a wildcard of its parent", async () => {
   const host = { ...exampleHost, hostname: "hooks.web1.example.org" };
   const deeper: Settings = {
@@ -157,8 +177,6 @@ test("the dry run costs three reads if the zone is as declared, and sends a rule
 
 const isPreview = vi.spyOn(pulumi.runtime, "isDryRun");
 afterAll(() => void vi.restoreAllMocks());
-
-const warn = vi.spyOn(pulumi.log, "warn").mockResolvedValue();
 
 test.each([
   ["up fails with all faults", false, 6],
