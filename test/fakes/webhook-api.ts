@@ -263,7 +263,11 @@ const gitlab: Family = {
       return got.status >= 200 && got.status < 300 ? problem(201, "201 Created") : problem(422, got.body || "failed");
     }
     const kept = api.attempts(webhook);
-    if (what === "events" && which === undefined && method === "GET") return paged(asked, kept.map(gitlabItem));
+    if (what === "events" && which === undefined && method === "GET") {
+      const fits = Number(asked.query.get("per_page") ?? 20) <= 20;
+      if (!fits) return { status: 400, body: { error: "per_page does not have a valid value" } };
+      return paged(asked, kept.map(gitlabItem));
+    }
     const found = kept.find(({ id }) => `${id}` === which);
     if (what !== "events" || again !== "resend" || method !== "POST" || !found) return undefined;
     const { got } = await api.send(webhook, found.kind, found);

@@ -36,6 +36,7 @@ type Deliveries = {
   readonly days: number; // that it reaches back
   readonly list: string; // its list below the webhook's URL, and below an entry what has it sent again
   readonly again: string;
+  readonly perPage: number; // entries, the most that the API gives
   readonly read: (entry: Json) => Recorded;
   readonly answer?: (entry: Json) => RecordedAnswer; // reads one entry's answer, where the list does not have it
 };
@@ -95,7 +96,7 @@ export function webhookRequests({ base, webhooks }: Api, repository: Repository)
         ? [create(wanted), request("DELETE", at(webhook))]
         : [request(change, at(webhook), configuration(wanted))],
     ping: (webhook: string) => request("POST", at(webhook, ping?.path)),
-    deliveries: (webhook: string) => request("GET", `${at(webhook, deliveries?.list)}?per_page=100`),
+    deliveries: (webhook: string) => request("GET", `${at(webhook, deliveries?.list)}?per_page=${deliveries?.perPage}`),
     delivery: (webhook: string, entry: string) => request("GET", at(webhook, deliveries?.list, entry)),
     redeliver: (webhook: string, entry: string) =>
       request("POST", at(webhook, deliveries?.list, entry, deliveries?.again)),

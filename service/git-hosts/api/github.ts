@@ -36,6 +36,7 @@ export const github: Api = {
       days: 3,
       list: "deliveries",
       again: "attempts",
+      perPage: 100,
       read: ({ id, guid, delivered_at, status_code, event }) => ({
         id: textOf(id),
         delivery: textOf(guid),

@@ -53,6 +53,7 @@ export const gitlab: Api = {
       days: 7,
       list: "events",
       again: "resend",
+      perPage: 20, // lib/api/hooks/events.rb: it answers more with 400
       read: ({ id, trigger, request_headers, response_headers, response_body, response_status }) => {
         const sent = headersOf(request_headers);
         const answer = recordedAnswer(response_status, response_headers, response_body);
