@@ -87,6 +87,8 @@ export class StatusApi {
     if (this.commits.size > 0 && !this.commits.has(commit))
       return refuse(form.unknownCommit, `No commit found for SHA: ${commit}`);
     if ([...String(description)].length > form.longest) return refuse(422, "description is too long");
+    if (name === "github" && /[\u{10000}-\u{10ffff}]/u.test(`${description}`))
+      return refuse(422, "description doesn't accept 4-byte Unicode");
     this.results.push({ commit, state, context, description, url: target_url });
     return { status: 201, body: {} };
   }

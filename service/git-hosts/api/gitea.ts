@@ -4,7 +4,7 @@
  */
 import { listOf, objectOf } from "../payload.ts";
 import { type Api, eventsOf, onOrOff, segments, textOf, type WebhookApi, withParameter } from "./api.ts";
-import { github } from "./github.ts";
+import { github, statusBody } from "./github.ts";
 
 const page = 50; // webhooks
 
@@ -45,6 +45,7 @@ const likeGitea = (name: string): Api => ({
   ...family(name, permission, { ping: { path: "tests", sends: "its last commit as a push" } }),
   status: {
     ...github.status!,
+    body: statusBody,
     tokenPage: "Settings > Applications of an account that may write to this repository only",
     permission,
     longest: 255,

@@ -1,7 +1,11 @@
 /** GitHub's API: docs.github.com/en/rest. A webhook's secret reads as `********`; a PATCH without it removes it. */
 import { isWithin } from "../index.ts";
 import { objectOf } from "../payload.ts";
-import { type Api, eventsOf, onOrOff, recordedAnswer, segments, setOrNone, textOf } from "./api.ts";
+import { type Api, type BuildResult, eventsOf, onOrOff, recordedAnswer, segments, setOrNone, textOf } from "./api.ts";
+
+export const statusBody = ({ state, reason, context, url }: BuildResult) => ({
+  ...{ state, description: reason, context, target_url: url },
+});
 
 export const github: Api = {
   base: ({ names }) => `https://api.github.com/repos/${segments(names)}`,
@@ -55,7 +59,8 @@ export const github: Api = {
   status: {
     permission: "Commit statuses: Read and write",
     path: (commit) => `statuses/${commit}`,
-    body: ({ state, reason, context, url }) => ({ state, description: reason, context, target_url: url }),
+    // 422 "description doesn't accept 4-byte Unicode"
+    body: (result) => statusBody({ ...result, reason: result.reason.replace(/[\u{10000}-\u{10ffff}]/gu, "?") }),
     longest: 140,
   },
 };

@@ -118,7 +118,7 @@ describe("a result", () => {
   test("that the git host rejects is dropped after one try, and the next one is sent", async () => {
     running.api.commits.add(two);
     put();
-    put({ commit: two });
+    put({ commit: two, reason: "Hugo: no such page \u{1f41f}" });
     expect(await send(channels("github-enterprise"))).toBe(false);
     expect(lines).toMatchObject([
       { result: "dropped", reason: `422 {"message":"No commit found for SHA: ${one}"}` },

@@ -215,10 +215,12 @@ test("Bitbucket needs a URL, and gets the commit's page, and has a key for each 
 test("a reason is cut where the API takes no more, by characters", () => {
   for (const name of gitHostNames) {
     if (apis[name]?.status === undefined) continue;
-    const longest = name.startsWith("github") ? 140 : 255;
-    const fish = "\u{1f41f}".repeat(longest);
+    const fish = "\u{1f41f}";
+    const [longest, shown] = name.startsWith("github") ? [140, "?"] : [255, fish];
+    const whole = shown.repeat(longest);
     const of = (reason: string) => at(name, `${own}/a/b`, { reason }).body.description!;
-    expect([of(fish), of(`${fish}x`)]).toEqual([fish, fish.replace(/.$/u, "…")]);
+    const reasons = [fish.repeat(longest), `${fish.repeat(longest)}x`];
+    expect(reasons.map(of)).toEqual([whole, whole.replace(/.$/u, "…")]);
   }
 });
 
