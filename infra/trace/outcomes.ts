@@ -166,6 +166,8 @@ export const outcomes: readonly Outcome[] = [
       fix: "Exclude the hostname from {rule}. pushgate's skip rule skips the zone's own rules, but not IP Access rules: npx pulumi up restores it." },
   }),
   ...at("4 Cloudflare to origin", {
+    "Cloudflare failed": { what: "Cloudflare itself failed", answer: [page(500, "500")],
+      fix: "Send the delivery again at the git host. https://www.cloudflarestatus.com shows Cloudflare's incidents." },
     "no route": { what: "Cloudflare found no way to {origin}", answer: [cloudflare(523, 530)], fix: "Check that hosts[].address is the host's public address." },
     "origin certificate": { what: "what answers at {origin} does not have pushgate's origin certificate", answer: [cloudflare(525, 526)],
       fix: "npx pulumi up. Then check that hosts[].address is the host's, and that no proxy lies before it." },

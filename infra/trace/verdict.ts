@@ -12,9 +12,12 @@ export type Verdict = {
 };
 export type Traced = Evidence & Verdict;
 
-/** The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. */
+/**
+ * The number of Cloudflare's page, such as "error code: 1010"; undefined where the body is not known or has none. 500 counts
+ * after "code" alone: a Worker's own page may have the title "Error 500".
+ */
 const pageOf = ({ body = "" }: Answer): string | undefined =>
-  /you have been blocked/i.test(body) ? blocked : /\berror (?:code:? ?)?(1\d{3})\b/i.exec(body)?.[1];
+  /you have been blocked/i.test(body) ? blocked : /\berror (?:code:? ?)?(1\d{3}|(?<=code:? ?)500)\b/i.exec(body)?.[1];
 
 function fitsAnswer({ by, status, challenge, page, text }: Shape, answer: Answer): boolean {
   const { headers, body, partial } = answer;

@@ -89,9 +89,10 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
     decided(own(429, "", challenged), event("ratelimit", "managedchallenge")),
     decided(own(403, "", challenged), event("ip", "challenge")),
   ],
+  "Cloudflare failed": [own(500, "error code: 500"), own(500, "<span>Error code 500</span>")],
   "no route": [own(523), own(530, "error code: 1016")],
   "origin certificate": [own(525), own(526)],
-  firewall: [own(521), own(522)],
+  firewall: [own(521), own(522, "Error code 522")],
   "another program on the origin port": [own(520), own(524)],
   "client certificate": [byNginx(400)],
   "not from Cloudflare": [byNginx(403, {}, "the request does not come from Cloudflare")],
@@ -106,7 +107,7 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
     byNginx(403, { in_ranges: "0", up_status }, "source not allowed"),
   ),
   "unreachable socket": ["504", "502"].map((up_status) => byNginx(503, { up_status })),
-  "closed connection": [closed, { ...closed, answer: { status: 502, headers: ray } }],
+  "closed connection": [closed, { ...closed, answer: { status: 502, headers: ray, body: "error code: 502" } }],
   "receiver timeout": [
     late,
     { ...late, receiver: "none" },
@@ -142,6 +143,11 @@ const alike: Readonly<Record<string, readonly [Evidence, readonly string[], "lik
   "rate limit": [own(429), ["custom rule", "rate limit", "DDoS protection", ...others], "likely"],
   malformed: [own(400), ["custom rule", "malformed", ...others], "likely"],
   "another program at Cloudflare": [own(404), ["custom rule", "another program at Cloudflare"], "likely"],
+  "Cloudflare failed": [
+    own(500, "<h1>Error 500</h1>"),
+    ["another program at Cloudflare", "Cloudflare failed"],
+    "unknown",
+  ],
   "security level": [waiting, challenges, "likely"],
   "Super Bot Fight Mode": [decided(own(403, "", challenged), event("botfight", "managedchallenge")), bots, "likely"],
 };
