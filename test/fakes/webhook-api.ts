@@ -47,6 +47,7 @@ export type Attempt = {
 };
 
 type Body = Readonly<Record<string, unknown>>;
+/** `body`: a text as it is, and anything else as JSON. */
 type Result = { readonly status: number; readonly body?: unknown; readonly headers?: OutgoingHttpHeaders };
 type Further = Result | undefined | Promise<Result | undefined>;
 type Asked = {
@@ -421,7 +422,7 @@ export class WebhookApi {
     });
     response
       .writeHead(status, { "content-type": "application/json", ...headers })
-      .end(body === undefined ? "" : JSON.stringify(body));
+      .end(typeof body === "string" ? body : JSON.stringify(body));
   }
 
   private async result({ method = "", url = "/", headers }: IncomingMessage, bytes: string): Promise<Result> {

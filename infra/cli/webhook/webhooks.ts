@@ -111,8 +111,14 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
   async function send(request: ApiRequest, secret = "", accepted: readonly number[] = []): Promise<ApiAnswer> {
     for (let tries = 0; ; tries++) {
       const answer = await once(request);
-      const { status } = answer;
-      if ((status >= 200 && status < 300) || accepted.includes(status)) return answer;
+      const { status, body } = answer;
+      const isDone = status >= 200 && status < 300;
+      // An empty list of webhooks would have pushgate create a second one.
+      if (isDone && typeof body === "string" && body !== "")
+        throw new UserError(
+          `${server.origin} answered ${status} with what is no JSON, or is larger than 16 MiB. Check hooks[].repository, and whether a proxy with a login answers for the git host.`,
+        );
+      if (isDone || accepted.includes(status)) return answer;
       const limit = pauseOf(answer) ?? (status === 429 ? longestPause : undefined);
       if (limit === undefined || tries === 3) throw new UserError(faultOf(answer, secret));
       if (limit > longestPause)
@@ -134,7 +140,8 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
     const { text, ...answer } = await exchange(outgoing, ofApi).catch((error: Error) => {
       throw new UserError(`${origin} does not answer (${error.message}).`);
     });
-    return { ...answer, body: tried(() => JSON.parse(text)) ?? text };
+    // Go programs can write an empty list as null.
+    return { ...answer, body: tried(() => JSON.parse(text) ?? []) ?? text };
   }
 
   function faultOf({ status, body }: ApiAnswer, secret: string): string {

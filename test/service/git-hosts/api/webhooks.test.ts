@@ -210,6 +210,18 @@ test("a following page elsewhere gets no token, and would, without the check of 
   expect([...origins]).toEqual([own, elsewhere]);
 });
 
+test("a list that is no JSON or is cut is an error, not an empty list; null is one", async () => {
+  const listed = (body: string) => {
+    running.api.instead = { status: 200, body };
+    return client("gitea").own({ url });
+  };
+  for (const body of ["<html>Log in</html>", '[{"id":1'])
+    await expect(listed(body)).rejects.toThrow(
+      "example.net answered 200 with what is no JSON, or is larger than 16 MiB.",
+    );
+  expect(await listed("null")).toEqual([]);
+});
+
 test.each([
   ["https://hooks.example.org/webhook/site/", true],
   ["http://HOOKS.example.org:80/webhook/site?x", true],
