@@ -231,6 +231,7 @@ export const outcomes: readonly Outcome[] = [
   }),
   ...at("delivered", {
     ignored: { what: "the receiver ignored the delivery, as it is no push to the hook's branch", ...byReceiver(200) },
-    accepted: { what: "the receiver accepted the delivery", ...byReceiver(202) },
+    // Its answer may come too late for the git host, or Cloudflare may lose it.
+    accepted: { ...byReceiver(202), what: "the receiver accepted the delivery", answer: [...byReceiver(202).answer, cloudflare(0, 502, 504, 520, 524)] },
   }),
 ];

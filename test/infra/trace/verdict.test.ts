@@ -126,7 +126,10 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   "not spooled": [byReceiver(503)],
   "a bug": [byReceiver(500)],
   ignored: [byReceiver(200)],
-  accepted: [byReceiver(202)],
+  accepted: [
+    byReceiver(202),
+    ...[0, 502, 504, 520, 524].map((status) => ({ ...byReceiver(202), answer: { status, headers: ray } })),
+  ],
 };
 const bots = ["Bot Fight Mode", "Super Bot Fight Mode"];
 const challenges = [...bots, "browser check", "security level", "challenge by a rule"];
