@@ -159,9 +159,10 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
 
   return {
     ...{ hook, server, api },
+    /** The newest first: a new webhook may have taken the place of one of several. Bitbucket Cloud's ids have no order. */
     async own({ url }: Pick<Wanted, "url">): Promise<Webhook[]> {
       const all = await pages(requests.list, (body) => readWebhooks(api, body));
-      return all.filter((one) => leadsTo(one.url, url));
+      return all.filter((one) => leadsTo(one.url, url)).sort((a, b) => Number(b.id) - Number(a.id));
     },
     async set(own: Webhook | undefined, wanted: Wanted): Promise<void> {
       const changes = own === undefined ? [requests.create(wanted)] : requests.correct(own.id, wanted);

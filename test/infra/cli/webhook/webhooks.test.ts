@@ -267,6 +267,8 @@ describe("a git host without a record", () => {
 
   test("gitea: --set sends its test, which is followed in the hosts' logs", async () => {
     const gitea = (...words: string[]) => run("gitea", "/gitea", "GITEA_TOKEN", ...words);
+    const old = { url, contentType: "json", secret: "other", active: true, verifies: true };
+    for (const events of [["issues"], ["release"]]) running.api.add("gitea", "example/site", { ...old, events });
     const accepted =
       /certain: the receiver accepted the delivery\..*the git host's page +not looked at.*The git host has no ping: it sent its last commit as a push\./s;
     expect(await gitea("hook", "site", "--set", "--yes")).toMatchObject(ends(0, accepted));
