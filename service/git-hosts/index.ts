@@ -64,9 +64,12 @@ const likeBitbucket = (push: string, levels: number, changes: Payload["changes"]
   payload: { header: "x-event-key", push: [push], ping: "diagnostics:ping", levels, changes },
 });
 
+/** Without a list one change without a ref, which is rejected; an empty list is none. */
+const changesIn = (list: unknown): Json[] => (Array.isArray(list) ? listOf(list) : [{}]);
+
 /** {push: {changes: [{new: {target: {hash}}}]}}; `new` is null for a deleted ref, `old` for a new one. */
 const bitbucketChanges = ({ push }: Json): Change[] =>
-  listOf(objectOf(push).changes).map(({ old, new: now }) => {
+  changesIn(objectOf(push).changes).map(({ old, new: now }) => {
     const { type, name } = objectOf(now ?? old);
     const hash = (side: unknown): unknown => objectOf(objectOf(side).target).hash;
     return {
@@ -76,7 +79,7 @@ const bitbucketChanges = ({ push }: Json): Change[] =>
   });
 
 const dataCenterChanges = ({ changes }: Json): Change[] =>
-  listOf(changes).map(({ refId: ref, fromHash: before, toHash: after, type }) => {
+  changesIn(changes).map(({ refId: ref, fromHash: before, toHash: after, type }) => {
     return { ref, before, after, deleted: type === "DELETE" };
   });
 

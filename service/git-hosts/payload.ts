@@ -80,6 +80,7 @@ function commit(value: unknown): string | null {
 }
 
 function ignoredRefs(changes: readonly Change[], branch: string): Decision {
+  if (changes.length === 0) return { ignored: "the push changes no ref" };
   const named = changes.map(({ ref }) => ref).find((ref) => typeof ref === "string");
   if (named === undefined) return { fault: "the push names no ref" };
   const more = changes.length > 1 ? ` and ${changes.length - 1} more` : "";

@@ -28,6 +28,7 @@ const toMain = (before: string | null, after: string | null): Decision => ({
   push: { ref: "refs/heads/main", before, after },
 });
 const noRef: Decision = { fault: "the push names no ref" };
+const noChange: Decision = { ignored: "the push changes no ref" };
 const deletion: Decision = { ignored: "deletion of main" };
 const tag: Decision = { ignored: "tag main" };
 const ofSystem = "event System Hook is not a push. Make it a webhook of the project, for push events.";
@@ -58,7 +59,8 @@ export const pushes: readonly Push[] = [
   ["bitbucket", cloud(null, branch("main", one, "tag")), {}, tag],
   ["bitbucket", bitbucketPayload(...several), {}, toMain(two, one)],
   ["bitbucket", bitbucketPayload(...others), {}, { ignored: "refs/heads/next and 1 more is not the branch main" }],
-  ["bitbucket", bitbucketPayload(), {}, noRef],
+  ["bitbucket", bitbucketPayload(), {}, noChange],
+  ["bitbucket", { push: { changes: {} } }, {}, noRef],
   ["bitbucket", { push: { changes: [null, 1, { new: null, old: null }, { new: { name: 1 } }] } }, {}, noRef],
   ["bitbucket", { push: null }, {}, noRef],
   ["bitbucket", bitbucketPayload(), { "x-event-key": "repo:fork" }, { ignored: "event repo:fork is not a push" }],
@@ -67,6 +69,7 @@ export const pushes: readonly Push[] = [
   ["bitbucket-data-center", server("refs/heads/main", two, one, "DELETE"), {}, deletion],
   ["bitbucket-data-center", server("refs/tags/main", zeros, one, "ADD"), {}, tag],
   ["bitbucket-data-center", { changes: null }, {}, noRef],
+  ["bitbucket-data-center", { changes: [] }, {}, noChange],
   ["bitbucket-data-center", {}, { "x-event-key": "pr:opened" }, { ignored: "event pr:opened is not a push" }],
 ];
 
