@@ -5,14 +5,15 @@ import { openBytes, type ReceiverLimits } from "../limits.ts";
 
 const remembered = 10_000; // pairs of source and hook whose budget is in memory, about 1 MB
 
-/** An IPv4 address, or an IPv6 /64, whose owner could send each request from another address of it. */
+/**
+ * An IPv4 address, or an IPv6 /64, whose owner could send each request from another address of it. No socket of the
+ * receiver has both families, so none shows an IPv4 address as IPv6 (::ffff:…).
+ */
 export function sourceOf(address: string | null): string {
   if (address !== null && isIPv4(address)) return address;
-  if (address === null || !ipaddr.isValid(address)) return "unknown";
-  // On a socket for both families, an IPv4 peer has an IPv6 form (::ffff:…), which process() turns into IPv4.
-  const parsed = ipaddr.process(address);
-  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
-  return `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0])}/64`;
+  if (address === null || !ipaddr.IPv6.isValid(address)) return "unknown";
+  const { parts } = ipaddr.IPv6.parse(address);
+  return `${new ipaddr.IPv6([...parts.slice(0, 4), 0, 0, 0, 0])}/64`;
 }
 
 export type Limiter = ReturnType<typeof createLimiter>;

@@ -17,7 +17,6 @@ export const bounds = {
 /** The answers to errors of Node's parser, by their codes; any other is a 400. */
 const parserStatus: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
   HPE_HEADER_OVERFLOW: 431,
 };
 

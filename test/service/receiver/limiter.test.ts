@@ -6,7 +6,6 @@ import { chunk, chunkedHead, dial, head, limits, type Running, receiver } from "
 
 test.each([
   ["an IPv4 address", "192.30.252.7", "192.30.252.7"],
-  ["the IPv4 address that ::ffff: maps into IPv6", "::ffff:192.30.252.7", "192.30.252.7"],
   ["an IPv6 /64", "2a0a:a440:1:2:3:4:5:6", "2a0a:a440:1:2::/64"],
   ["the /64 of a link-local address with its zone", "fe80::1%eth0", "fe80::/64"],
   ["unknown after the connection has ended", undefined, "unknown"],
