@@ -52,7 +52,7 @@ export function secretLines(secrets: Credentials): string {
   return lines.sort().join("");
 }
 
-export const expectedSum = (saltText: string, values: readonly string[], name = ""): string =>
+export const expectedSum = (saltText: string, values: readonly string[], name: string): string =>
   sha256(saltText + textOf(name, values));
 
 /** Read in each preview. What the host prints depends on its salt: `auditVerdict` compares. */
@@ -78,7 +78,7 @@ export function judgeSecrets(layer: HostLayer, seen: SeenLayer, settings: Settin
   const names = [...layer.facts.map(() => undefined), ...credentialFiles(settings)];
   const facts = names.map((name, i) => {
     const found = seen.facts[i];
-    return found && name ? { ...found, output: auditVerdict(found.output, name, secrets[name] ?? []) } : found;
+    return found && name ? { ...found, output: auditVerdict(found.output, name, secrets[name]!) } : found;
   });
   const verdict = reconcile(probed, { ...seen, facts });
   return { ...verdict, script: declaredScript(layer, verdict.stamp, paths.state, secretLines(secrets)) };

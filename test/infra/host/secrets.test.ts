@@ -6,7 +6,6 @@ import type { Credentials, Settings } from "../../../infra/config/settings.ts";
 import { paths } from "../../../infra/host/paths.ts";
 import {
   auditVerdict,
-  credentialFiles,
   expectedSum,
   judgeSecrets,
   probedSecrets,
@@ -31,11 +30,14 @@ test("secretLines sorts the hooks, and throws on what a line cannot hold, and on
 });
 
 const salt = "ab".repeat(32);
-const sumOf = (name: string) => `${name} ${expectedSum(salt, plain[name]!)}`;
+const sumOf = (name: string) => `${name} ${expectedSum(salt, plain[name]!, name)}`;
 
-test("the audit's verdict is absent unless the first line is a salt of 64 digits", () => {
-  for (const printed of ["", "absent", `salt ${salt.slice(1)}`, `salt ${salt}0`, `a salt ${salt}`])
-    expect(auditVerdict(`${printed}\n${sumOf("site")}`, "site", plain.site!)).toBe("absent");
+test("the audit's verdict is absent without a salt and a sum of 64 digits", () => {
+  const verdict = (first: string, sum: string) => auditVerdict(`${first}\n${sum}`, "site", plain.site!);
+  for (const first of ["", "absent", `salt ${salt.slice(1)}`, `salt ${salt}0`, `a salt ${salt}`])
+    expect(verdict(first, sumOf("site"))).toBe("absent");
+  const ends = ["", "0", "\n"].map((end) => verdict(`salt ${salt}`, `${sumOf("site")}${end}`));
+  expect([...ends, verdict(`salt ${salt}`, sumOf("docs"))]).toEqual(["as declared", "absent", "absent", "another"]);
 });
 
 test("a host in sync keeps its stamp; a rotated secret gives a new one and is not reported as drift", () => {
@@ -73,8 +75,10 @@ const applying = (settings: Settings, input: string) =>
   `( ${applyScript(secretsLayer(settings), "0.1.0-0123456789ab", paths.state, input)} )\necho "applied $?"\n`;
 const applied = (settings: Settings, secrets: Credentials) => applying(settings, secretLines(secrets));
 const audit = (settings: Settings) =>
-  `( ${secretsLayer(settings).script}\nbefore_facts
-     for name in ${credentialFiles(settings).join(" ")}; do echo; echo AUDIT; sum_of $name; done; echo END )\n`;
+  `( ${secretsLayer(settings).script}\nbefore_facts\n${probedSecrets(secretsLayer(settings), settings)
+    .facts.slice(layer.facts.length)
+    .map(({ read }) => `echo; echo AUDIT; ${read}\n`)
+    .join("")}echo END )\n`;
 /** The names that differ in each audit. */
 const judged = (stdout: string, secrets: Credentials) =>
   [...stdout.matchAll(/AUDIT\n.*?\nEND/gs)].map(([all]) => {
