@@ -56,7 +56,7 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
       last.reason = `${reason}: the build is the same as ${release}`;
       return false;
     });
-    if (last.result === "published" && heldHead(places) !== head) unholdHead(places);
+    if (last.result === "published" && commit === head) unholdHead(places);
   });
 }
 
@@ -64,6 +64,9 @@ async function advance(context: BuildContext, markers: readonly Marker[], run: R
 async function decideFrom(context: BuildContext, head: string, markers: readonly Marker[]): Promise<Plan> {
   const { places, settings } = context;
   const published = deployed(places);
+  const moved = published && movedFrom(published, settings);
+  // The settings of a former build of the head, to which a rollback led, are set again.
+  if (published?.commit === head && moved === undefined) unholdHead(places);
   const has = (kind: Marker["kind"]) => markers.some((marker) => marker.kind === kind);
   const at = plan({
     head,
@@ -71,7 +74,7 @@ async function decideFrom(context: BuildContext, head: string, markers: readonly
     held: heldHead(places),
     requested: has("request"),
     scheduled: has("schedule"),
-    moved: published && movedFrom(published, settings),
+    moved,
     tampered: published && has("tick") ? await differences(places, published.release) : [],
   });
   const commit = at ? at.commit : head;
@@ -95,10 +98,11 @@ export async function rollBack(context: BuildContext, release: string) {
     throw rejected(`${release} is not what was published: ${listed(differ)} differ. Use another release, or push.`);
   const head = (await lastHead(context)) ?? deployed(places)?.commit ?? null;
   // Before the switch: a builder that is killed in between must not publish the former head again.
-  if (head === manifest.commit) unholdHead(places);
+  if (head === manifest.commit && movedFrom(manifest, context.settings) === undefined) unholdHead(places);
   else if (head !== null) holdHead(places, head);
   switchTo(places, release);
-  const held = heldHead(places)?.slice(0, 12);
-  const hint = held ? `; ${held} is not published again, a newer commit is` : "";
+  const held = heldHead(places);
+  const again = held === manifest.commit ? "built again with the settings of now" : "published again";
+  const hint = held ? `; ${held.slice(0, 12)} is not ${again}, a newer commit is` : "";
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
 }

@@ -44,8 +44,11 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   if (tampered.length > 0)
     return { commit, reason: `the release ${deployed.release} was changed on the disk: ${listed(tampered)}` };
   if (requested) return { commit, reason: "requested" };
-  if (scheduled) return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
-  const back = `rolled back to ${deployed.release}, away from ${short(head)}: a new commit is published again`;
+  // No timer builds with the settings from which a rollback went back.
+  if (scheduled && !(holding && moved !== undefined))
+    return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
+  const from = deployed.commit === head ? "the settings of now" : short(head);
+  const back = `rolled back to ${deployed.release}, away from ${from}: a new commit is published again`;
   if (holding) return { commit: null, reason: back };
   if (moved !== undefined) return { commit: head, reason: moved };
   if (deployed.commit === head) return { commit: null, reason: `the head ${short(head)} is published already` };

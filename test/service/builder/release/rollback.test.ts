@@ -72,6 +72,21 @@ test("a rollback to the head ends the hold, a newer commit that fails does not, 
   expect(status.last).toMatchObject({ result: "nothing" });
 });
 
+test("a rollback to the head's build with former settings holds until they are set again, or a request builds", async () => {
+  const { generator, ...settings } = site.builder.settings;
+  const now = { ...site.builder, settings: { ...settings, generator: { ...generator, digest: "of now" } } };
+  const worked = (mark: (name: string) => void = site.tick, builder: typeof site.builder = now) => {
+    mark("content");
+    return site.work(builder);
+  };
+  for (const end of [() => worked(site.tick, site.builder), () => worked(site.request)]) {
+    expect((await worked()).last.result).toBe("published");
+    expect((await worked(() => site.rollback(second))).last.reason).toMatch("with the settings of now");
+    expect(await worked()).toMatchObject({ held: site.repository.head(), deployed: { release: second } });
+    expect(await end()).not.toHaveProperty("held");
+  }
+});
+
 test("a rollback publishes by a relative link without the git host, the link and the clone", async () => {
   rmSync(site.places.current);
   rmSync(site.places.clone, { recursive: true });

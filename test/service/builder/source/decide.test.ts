@@ -44,6 +44,7 @@ const known: Known = {
   ...{ held: null, requested: false, scheduled: false, moved: undefined, tampered: [] },
 };
 const held: Known = { ...known, held: b };
+const ofNow = { head: a, held: a, moved: "another site.hugo", scheduled: true };
 test.each<[string, Known, string | null | undefined, string]>([
   ["nothing published", { ...known, deployed: null }, b, "the first release"],
   ["published already", { ...known, head: a }, null, "published already"],
@@ -57,6 +58,7 @@ test.each<[string, Known, string | null | undefined, string]>([
   ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
   ["rolled back, scheduled: the same", { ...held, scheduled: true }, a, "scheduled"],
   ["rolled back, from another folder", { ...held, moved: "site.folder was not set" }, null, "rolled back"],
+  ["rolled back from settings, scheduled", { ...known, ...ofNow }, null, "aaaa, away from the settings of now: a new"],
 ])("it is decided without the repository: %s", (_name, at, commit, reason) => {
   expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
 });
