@@ -7,11 +7,14 @@ import { makeOpen, type Places } from "../places.ts";
 import { failed, rejected } from "../run/setback.ts";
 import type { Run } from "../run/status.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { statsName } from "./content.ts";
+import { isOutside, mounted, statsName } from "./content.ts";
 import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
 import { live } from "./live.ts";
 import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
+
+const contentUnread =
+  "hooks[].site.content is not read: contentDir of languages, or module.mounts, of the site's configuration outranks it. Set HUGO_LANGUAGES_<LANG>_CONTENTDIR to /content/<lang> in hooks[].site.hugo.variables for each language, or remove the mounts.";
 
 /** Builds `files` into an empty `out`; `sent`: to the unit. Returns what the unit found of the folders. Adds to the run's warnings and output. Throws Setback. */
 export async function build(
@@ -37,6 +40,8 @@ export async function build(
   const advice = folderAdvice(files, settings.folder);
   const version = versionAdvice(built.output, files);
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits, version) + advice);
+  const isRead = mounted(mounts, settings).some((path) => path === "" || isOutside(path));
+  if (settings.content !== undefined && !isRead) throw rejected(contentUnread);
   if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
   return { mounts, version, advice };
 }

@@ -30,8 +30,9 @@ export function pagesListed(csv: string, now = Date.now()): number {
 }
 
 /**
- * The folders and files that Hugo mounts, relative to the clone; `whole`: with all of each theme, whose configuration and
- * later folders count, too. `listed`: JSON of each module, the site itself first, and other lines between them.
+ * The folders and files that Hugo mounts, relative to the clone, and the content that is outside; `whole`: with all of each
+ * theme, whose configuration and later folders count, too. `listed`: JSON of each module, the site itself first, and other
+ * lines between them.
  */
 export function mounted(listed: string, given: Pick<Given, "folder">, whole = false): string[] {
   const read = (text: string) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [];
@@ -46,10 +47,11 @@ export function mounted(listed: string, given: Pick<Given, "folder">, whole = fa
       ...(whole && dir !== site.dir ? [dir] : []),
       ...mounts.map(({ source }) => posix.resolve(dir, source)),
     ])
-    .map((path) => posix.relative(top, path))
-    .filter((path) => path !== ".." && !path.startsWith("../"));
+    .map((path) => posix.relative(top, path));
   return [...new Set(folders)].sort();
 }
+
+export const isOutside = (path: string): boolean => path === ".." || path.startsWith("../");
 
 const path = v.fallback(v.string(), "");
 const mounts = v.array(v.object({ source: path }));
@@ -58,7 +60,7 @@ const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
 export const fromOf = (given: Given, mounts: string): From => ({
   folder: given.folder ?? "",
   ...(given.content !== undefined && { content: given.content }),
-  read: mounted(mounts, given, true),
+  read: mounted(mounts, given, true).filter((path) => !isOutside(path)),
   ...(given.generator?.digest && { digest: given.generator.digest }),
 });
 

@@ -8,7 +8,7 @@ import { isPointer, pointersLeft } from "./pointers.ts";
 
 /**
  * `former`: the pages of the published release; `content`: those to compare with else; `hint`, `version`: after and before
- * the reason where pages are missing. Throws Setback.
+ * the reason where pages are missing; `printed`: by Hugo. Throws Setback.
  */
 export function gate(
   out: string,
@@ -17,12 +17,15 @@ export function gate(
   content: number,
   hint: string,
   version = "",
+  printed = "",
 ): Build {
   const { limits, folders } = settings;
   const { found, pointers } = lookAt(out, limits.releaseBytes);
   const shadowed = found.files.filter((path) => folders.some((name) => isUnder(path, name)));
   const pages = pagesOf(found.files);
-  const home = found.hashes.get("index.html");
+  const languages = found.hashes.has("index.html") ? [] : languagesIn(printed);
+  const homes = languages.length === 0 ? ["index.html"] : languages.map((folder) => `${folder}/index.html`);
+  const sizes = homes.map((path) => found.hashes.get(path)?.size);
   const than =
     former === null
       ? `the content has ${content} that are no drafts. Add the missing layouts; if these pages need none`
@@ -32,9 +35,10 @@ export function gate(
       found.links.length > 0,
     [`Hugo wrote something that is no file: ${listed(found.others)}. Remove it.`]: found.others.length > 0,
     [pointersLeft(pointers)]: pointers.length > 0,
-    [`${version}Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`]: !home,
+    [`${version}Hugo wrote no index.html. Add the layouts (a theme, a submodule) to the repository.${hint}`]:
+      sizes.includes(undefined),
     [`${version}Hugo wrote an empty index.html. Correct layouts/index.html, which gives nothing.${hint}`]:
-      home?.size === 0,
+      sizes.includes(0),
     [`nginx serves a folder of hooks[].site.folders in place of these files: ${listed(shadowed)}. Rename the folder there, or the files.`]:
       shadowed.length > 0,
     [`${version}only ${pages} pages were built and ${than}, lower hooks[].site.limits.pagesPercent (${limits.pagesPercent}).${hint}`]:
@@ -44,6 +48,10 @@ export function gate(
   if (fault !== undefined) throw rejected(fault);
   return found;
 }
+
+/** A site's languages may have homes in folders, and its top none. Hugo heads its totals with "EN | PT-BR", or "EN │ PT - BR". */
+const languagesIn = (printed: string): string[] =>
+  /^ +[|│](.*)$/m.exec(printed)?.[1]?.toLowerCase().replaceAll(" ", "").split(/[|│]/) ?? [];
 
 export const pagesOf = (files: readonly string[]): number => files.filter((path) => /\.html?$/i.test(path)).length;
 

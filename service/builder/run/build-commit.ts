@@ -48,7 +48,7 @@ export async function buildCommit(
   await run.timed("publish", () => {
     const leftOut = links.length > 0 ? ` These links were left out: ${listed(links)}.` : "";
     const content = former === undefined ? pagesListed(beginningOf(places.pages, 8 << 20)) : 0;
-    const found = gate(places.out, settings, former ?? null, content, leftOut + advice, version);
+    const found = gate(places.out, settings, former ?? null, content, leftOut + advice, version, run.output);
     return use({ commit, from: fromOf(settings, mounts), warnings: last.warnings }, found, same);
   });
 }

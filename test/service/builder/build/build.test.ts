@@ -45,6 +45,14 @@ describe("the real Hugo", () => {
     });
   });
 
+  test("the builder rejects content outside in whose place languages have folders, and they may have homes of their own", async () => {
+    const of = (lang: string, more: string) => `[languages.${lang}]\nbaseURL = "https://${lang}.example/"\n${more}`;
+    const toml = (more: string) => ({ "hugo.toml": `${of("en", more)}${of("de", more)}` });
+    const reason = expect.stringMatching(/^hooks\[\]\.site\.content is not read: contentDir of languages/);
+    expect(await pushed(toml('contentDir = "texts"\n'))).toMatchObject({ result: "rejected", reason });
+    expect(await pushed(toml(""))).toMatchObject({ result: "published" });
+  });
+
   test("the cache begins with the repository's resources/_gen, and the newest file of both counts", async () => {
     const assets = { "assets/a.png": pixel };
     const layout = (text: string) => ({
