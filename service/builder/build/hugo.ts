@@ -19,8 +19,10 @@ const causes: Readonly<Record<string, RegExp>> = {
     /bad option: --permission/,
   "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.":
     /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
+  "this Hugo does not find Dart Sass, and a newer one does. Run npx pushgate tools <hook> hugo=<release> sass=<release>, then npx pulumi up.":
+    /TOCSS-DART: failed to transform [^\n]*dart-sass-embedded/,
   "the site needs Dart Sass. Run npx pushgate tools <hook> sass=<release>, then npx pulumi up.":
-    /TOCSS-DART: failed to transform [^\n]*(?:system \$PATH|install Dart Sass)/,
+    /TOCSS-DART: failed to transform [^\n]*install Dart Sass/,
   "the site needs the extended edition of Hugo. Run npx pushgate tools <hook> hugo=<release>, then npx pulumi up.":
     /TOCSS: failed to transform [^\n]*not available in your current Hugo version/,
   "the build does not find $1. Install it in /usr/local/bin.":
