@@ -64,7 +64,7 @@ const folderFaults = ({ key, site: { webRoot, content = "", folder = "" } }: Key
 
 /** Hugo reads names in any case, and one that is there twice in any order. */
 export const ownVariables =
-  /^HUGO_((BASEURL|CACHEDIR|CONTENTDIR|ENABLEGITINFO|ENVIRONMENT|NOBUILDLOCK|PUBLISHDIR|RESOURCEDIR)$|SECURITY_)/i;
+  /^HUGO_((BASEURL|BUILD_NOJSCONFIGINASSETS|CACHEDIR|CONTENTDIR|ENABLEGITINFO|ENVIRONMENT|NOBUILDLOCK|PUBLISHDIR|RESOURCEDIR)$|SECURITY_)/i;
 
 const variableFaults = ({ key, site: { hugo } }: Keyed): Fault[] =>
   Object.keys(hugo.variables).flatMap((name) =>

@@ -28,7 +28,7 @@ const policy = (allowed: readonly string[]): string =>
 
 /**
  * They outrank the site's own configuration (tested with a site that opens both policies), also where Hugo looks at it. No
- * lock: the source is read-only.
+ * lock, and no assets/jsconfig.json of js.Build (before Hugo 0.168): the source is read-only.
  */
 export function environment({ content, destination, cache }: Folders, site: Site["site"]) {
   const { baseUrl, environment, variables, exec, http } = site.hugo;
@@ -37,6 +37,7 @@ export function environment({ content, destination, cache }: Folders, site: Site
   return {
     ...variables,
     ...(baseUrl !== undefined && { HUGO_BASEURL: baseUrl }),
+    HUGO_BUILD_NOJSCONFIGINASSETS: "true",
     HUGO_CACHEDIR: cache,
     ...(content !== undefined && { HUGO_CONTENTDIR: content }),
     HUGO_ENVIRONMENT: environment,
