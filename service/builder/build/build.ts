@@ -37,7 +37,7 @@ export async function build(
   warnings.push(...warningsOf(built.output));
   const mounts = tried(() => beginningOf(places.mounts, 1 << 20)) ?? "";
   rejectPointers(places.clone, files, mounts, settings);
-  const advice = folderAdvice(files, settings.folder);
+  const advice = folderAdvice(files, (path) => beginningOf(join(places.clone, path), 1 << 20), settings.folder);
   const version = versionAdvice(built.output, files);
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits, version) + advice);
   const isRead = mounted(mounts, settings).some((path) => path === "" || isOutside(path));

@@ -67,6 +67,11 @@ const configured = /^(?:(.+?)\/)??(?:config\/[^/]+\/[^/]+|hugo|config)\.(?:toml|
 /** Of a configuration, the folder that it is for, "" at the top; undefined for another file. */
 const folderOf = (path: string): string | undefined => configured.exec(path)?.map((at = "") => at)[1];
 
+/** Whether a configuration is Hugo's by its name or its words: a bare config.yml at the top may be a program's. */
+export const isHugos = (path: string, text: (path: string) => string): boolean =>
+  /(^|\/)(hugo|config\/_default\/[^/]+)\.\w+$/.test(path) ||
+  /baseURL|languageCode|contentDir|\btheme\b/i.test(text(path));
+
 /** Whether the file at this path, relative to a site or a module, is its configuration. */
 export const isConfiguration = (path: string): boolean => folderOf(path) === "";
 
@@ -96,9 +101,11 @@ export function needsModules({ files, text }: { files: readonly string[]; text: 
 }
 
 /** For a build that went wrong: where Hugo's configuration is, if the site's folder has none; else "". */
-export function folderAdvice(files: readonly string[], folder = ""): string {
-  const own = files.filter((path) => !/(^|\/)(themes|_vendor|node_modules|\.[^/]+)\//.test(path));
-  const folders = new Set(own.flatMap((path) => folderOf(path) ?? []));
+export function folderAdvice(files: readonly string[], text: (path: string) => string, folder = ""): string {
+  const others = /(^|\/)(themes|_vendor|node_modules|\.[^/]+)\//;
+  const all = files.filter((path) => folderOf(path) !== undefined && !others.test(path));
+  const sure = folder === "" ? all.filter((path) => isHugos(path, text)) : [];
+  const folders = new Set((sure.length > 0 ? sure : all).map((path) => folderOf(path)!));
   if (folders.size === 0 || folders.has(folder)) return "";
   const found = listed([...folders].map((at) => at || "the top folder"));
   return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;

@@ -1,6 +1,6 @@
 /** From what a repository's files say to keys of its site, each with the reason. Pure. */
 import { posix } from "node:path";
-import { newLayouts } from "../../../../service/builder/build/hugo.ts";
+import { isHugos, newLayouts } from "../../../../service/builder/build/hugo.ts";
 import { publicDomains, repositoryOf } from "../../../../service/git-hosts/repository.ts";
 import { ownVariables } from "../../../config/site-checks.ts";
 import { flags, oldest } from "../../../config/site-schema.ts";
@@ -52,12 +52,14 @@ export function findingsOf(files: Files, { hostname, folder }: Asked, themes?: T
 function siteFolder(files: Files): { path?: string; why: string } {
   const found = [...files.texts].flatMap(([path, text]) => {
     const [all, folder = ""] = configuration.exec(path) ?? [];
-    const isHugos = folder === "" || /baseURL|languageCode|contentDir|\btheme\b/i.test(text);
-    return all && isHugos ? [{ path, folder }] : [];
+    const isSure = all !== undefined && isHugos(path, () => text);
+    return all && (isSure || folder === "") ? [{ path, folder, isSure }] : [];
   });
   const named = recipesOf(files).find((one) => folderOf(one) && found.some(({ folder }) => folder === folderOf(one)));
   if (named) return { path: folderOf(named)!, why: `${named.from} builds there` };
-  const own = found.filter(({ path }) => !otherFolders.test(path)).sort((a, b) => a.folder.length - b.folder.length);
+  const all = found.filter(({ path }) => !otherFolders.test(path)).sort((a, b) => a.folder.length - b.folder.length);
+  const sure = all.filter(({ isSure }) => isSure);
+  const own = sure.length > 0 ? sure : all;
   const names = (all: typeof found) => quoted(all.map(({ path }) => path));
   if (own[0]) return { path: own[0].folder, why: `${names(own)} is Hugo's configuration` };
   const one = found.length > 0 ? `but in ${names(found)}. If that is the site, set site.folder` : "of the repository";

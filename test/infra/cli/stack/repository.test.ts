@@ -122,6 +122,7 @@ docs/data/config.yaml a: 1
 .example/config.toml baseURL = "/"
 themes/a/exampleSite/config.toml baseURL = "/"
 .tool-versions hugo extended_0.120.4\n
+config.yml port: 80
 mise.toml [tools]\nhugo = "0.121"
 = folder: docs (${"`"}docs/config.toml${"`"}, ${"`"}docs/deep/hugo.toml${"`"} is Hugo's configuration); tools.hugo: 0.120.4 (.tool-versions has it
 

@@ -137,10 +137,13 @@ test.each<[string, string, string]>([
   ["web/config/_default/hugo.yaml a/b/config.json", "docs", "web, a/b, not in docs"],
   ["config/production/menus.toml", "docs", "the top folder, not in docs"],
   ["hugo.yml docs/hugo.toml", "", ""],
+  ["config.yml docs/hugo.toml", "", "docs, not in the top folder"],
+  ["config.toml docs/hugo.toml", "", ""],
+  ["config.yml a/config.yml", "", ""],
   ["docs/my-hugo.toml docs/hugo.toml.txt", "", ""],
 ])("of the files %s, for the folder %j, Hugo's configuration is in: %s", (files, folder, found) => {
   const advice = found && ` Hugo's configuration is in ${found}. Correct hooks[].site.folder.`;
-  expect(folderAdvice(files.split(" "), folder)).toBe(advice);
+  expect(folderAdvice(files.split(" "), (path) => (path === "config.toml" ? "baseURL" : ""), folder)).toBe(advice);
 });
 
 test.each([
