@@ -32,6 +32,7 @@ const known =
   /^(-[bdestvM]|--(baseURL|cacheDir|cleanDestinationDir|debug|destination|enableGitInfo|environment|forceSyncStatic|logLevel|minify|no(Chmod|Times)|quiet|source|templateMetrics(Hints)?|theme|themesDir|verbose(Log)?))$/;
 
 const textOf = (value: unknown): string => (["string", "number"].includes(typeof value) ? String(value) : "");
+const bare = (url: string): string => url.replace(/\/$/, "");
 const quoted = (names: readonly string[]): string => `\`${[...new Set(names)].slice(0, 3).join("`, `")}\``;
 /** "0.152" is 0.152.0; an edition, and the sign of a range, are left out. */
 const exact = (version = ""): string | undefined => {
@@ -175,7 +176,7 @@ function sources({ files: { texts, links }, at, config, recipes }: Site): Findin
 }
 
 function build({ at, recipes, config }: Site, hostname: string | undefined): Finding[] {
-  const recipe = recipes.find(buildOf) ?? recipes[0]!;
+  const recipe = recipes.find((one) => !one.isReview && buildOf(one)) ?? recipes[0]!;
   const { from, variables } = recipe;
   const { option, options = [], before = recipe.steps, after = [] } = buildOf(recipe) ?? {};
   const given = (variable: string, ...names: string[]) =>
@@ -185,7 +186,8 @@ function build({ at, recipes, config }: Site, hostname: string | undefined): Fin
   const ran = [...before.filter((one) => programs.test(one)), ...after.filter((one) => /^python|pagefind/.test(one))];
   const [url, own] = [given("HUGO_BASEURL", "-b", "--baseURL"), textOf(below(config, "baseURL"))];
   const [, host = url ?? own] = /^(?:https?:)?\/\/([^/:]+)/.exec(url ?? own) ?? [];
-  const ours = hostname === undefined ? url : host === hostname || host === "/" ? own : `https://${hostname}/`;
+  const isKept = host === hostname || (host === "/" && own === "/");
+  const ours = hostname === undefined || isKept ? url : `https://${hostname}/`;
   const environment = given("HUGO_ENVIRONMENT", "-e", "--environment") ?? "production";
   const themesDir = given("HUGO_THEMESDIR", "--themesDir");
   // A theme's own example: the repository is the theme, and a build has it in a folder of this name.
@@ -196,9 +198,9 @@ function build({ at, recipes, config }: Site, hostname: string | undefined): Fin
     ([name, value = "$"]) => ofHugo.test(name) && !ownVariables.test(name) && !value.includes("$"),
   );
   const has = `${from} has it`;
-  const other = hostname ? `the site has ${(url ?? own) || "none"}` : has;
+  const other = ours === url ? has : `the site has ${(url ?? own) || "none"}`;
   return some(
-    ours !== undefined && ours !== own && set("hugo.baseUrl", ours, other),
+    ours !== undefined && bare(ours) !== bare(own) && set("hugo.baseUrl", ours, other),
     environment !== "production" && set("hugo.environment", environment, has),
     ...[...new Set(options)].filter(isAllowed).map((flag) => set("hugo.arguments", flag, has)),
     ...kept.map(([name, value]) => set(`hugo.variables.${name}`, value!, has)),

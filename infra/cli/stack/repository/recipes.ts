@@ -41,6 +41,14 @@ const workflow =
 const publishes = /deploy|gh-pages|upload-pages|rsync|\bscp\b|s3 sync|firebase|^pages:/im;
 const hosted = /^(amplify\.yml|render\.yaml|vercel\.json|wrangler\.(toml|jsonc?))$/;
 
+/** Whether a workflow runs for pull requests, and not for what is published. */
+function isReview({ on }: Tree): boolean {
+  const events = isTree(on) ? Object.keys(on).join(" ") : String(on);
+  return (
+    /\bpull_request/.test(events) && !/\b(push|release|schedule|repository_dispatch|workflow_(call|run))\b/.test(events)
+  );
+}
+
 /** In the order in which one outranks another: those that publish the site first. `at`: its folder, with a slash. */
 export function recipesOf({ texts }: Files, at = ""): Recipe[] {
   const read = (path: string) => parsed(path, texts.get(path));
@@ -48,7 +56,8 @@ export function recipesOf({ texts }: Files, at = ""): Recipe[] {
   const netlify = read("netlify.toml");
   const [build, production] = [treeBelow(netlify, "build"), treeBelow(netlify, "context", "production")];
   const environment = { ...treeBelow(build, "environment"), ...treeBelow(production, "environment") };
-  const rank = (path: string) => (hosted.test(path) ? 2 : publishes.test(texts.get(path)!) ? 0 : 1);
+  const rank = (path: string) =>
+    isReview(read(path)) ? 3 : hosted.test(path) ? 2 : publishes.test(texts.get(path)!) ? 0 : 1;
   const files = [...texts.keys()].filter(
     (path) => hosted.test(path) || (workflow.test(path) && /hugo/i.test(texts.get(path)!)),
   );
@@ -106,7 +115,7 @@ function recipe(from: string, tree: Tree, scripts: Tree) {
   const values = all.map(([key, text]) => [key, resolved(text)] as const);
   const commands = values.filter(([key]) => isCommand.test(key));
   const steps = commands.flatMap(([, text]) => text.replace(/\\\n\s*/g, " ").split(/\n|&&|\|\||;|\|/));
-  return { from, values, variables, steps: steps.map((step) => step.trim()) };
+  return { from, isReview: isReview(tree), values, variables, steps: steps.map((step) => step.trim()) };
 }
 
 const short: Readonly<Record<string, string>> = { D: "--buildDrafts", E: "--buildExpired", F: "--buildFuture" };

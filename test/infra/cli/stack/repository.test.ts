@@ -106,6 +106,7 @@ go.mod require a.b/c v1.0.0\nreplace a.b/c => ../c
 
 a download in a workflow of Forgejo
 hugo.toml
+.github/workflows/deploy-preview.yml on: { pull_request: { branches: [main] } }\na: { name: deploy, with: { hugo-version: 0.140.0 }, run: hugo -D }
 .forgejo/workflows/x.yaml jobs: { a: { steps: [{ run: 'curl -LO https://x/hugo_extended_0.147.10_linux-amd64.deb' }] } }
 = tools.hugo: 0.147.10
 
@@ -121,8 +122,8 @@ docs/config.toml baseURL = "/"
 docs/data/config.yaml a: 1
 .example/config.toml baseURL = "/"
 themes/a/exampleSite/config.toml baseURL = "/"
-.tool-versions hugo extended_0.120.4\n
 config.yml port: 80
+.tool-versions hugo extended_0.120.4\n
 mise.toml [tools]\nhugo = "0.121"
 = folder: docs (${"`"}docs/config.toml${"`"}, ${"`"}docs/deep/hugo.toml${"`"} is Hugo's configuration); tools.hugo: 0.120.4 (.tool-versions has it
 
@@ -235,8 +236,12 @@ test.each([
   ['baseURL = "https://other.example.com/docs/"', ["hugo.baseUrl: https://www.example.org/"]],
   ['baseURL = "https://www.example.org/docs/"', []],
   ['baseURL = "/"', []],
-])("for a site at www.example.org with %s", (config, found) => {
-  expect(lines(findingsOf(filesOf({ "hugo.toml": config }), { hostname: "www.example.org" })).slice(1)).toEqual(found);
+  ['baseURL = "https://x/"', ["hugo.baseUrl: https://www.example.org/a/"], "https://www.example.org/a/"],
+  ['baseURL = "https://www.example.org/"', [], "https://www.example.org"],
+  ['baseURL = "https://x/"', ["hugo.baseUrl: https://www.example.org/"], "/"],
+])("for a site at www.example.org with %s", (config, found, built?: string) => {
+  const files = filesOf({ "hugo.toml": config, ...(built && { ".gitlab-ci.yml": `script: hugo -b ${built}` }) });
+  expect(lines(findingsOf(files, { hostname: "www.example.org" })).slice(1)).toEqual(found);
 });
 
 test("where files disagree, the one that builds the production site counts, and the line names the others", () => {
