@@ -1,16 +1,14 @@
 /**
- * Cloudflare's cache of a zone, which a cache rule fills, and the API that purges it. It rejects what the real one rejects:
+ * Cloudflare's cache of a zone, which a test fills, and the API that purges it. It rejects what the real one rejects:
  * more URLs than each plan may send at once, a URL or a name of another zone, a body of several kinds or of none.
  */
 import { type Fields, Refusal, type Reply, type Route } from "./refusal.ts";
 import type { ZoneState } from "./zone.ts";
 
-export type Cached = { readonly headers: readonly string[]; readonly body: Buffer };
-
-const caches = new WeakMap<ZoneState, Map<string, Cached>>();
-/** By URL. */
-export function cacheOf(zone: ZoneState): Map<string, Cached> {
-  const cache = caches.get(zone) ?? new Map();
+const caches = new WeakMap<ZoneState, Set<string>>();
+/** The URLs of what it has. */
+export function cacheOf(zone: ZoneState): Set<string> {
+  const cache = caches.get(zone) ?? new Set();
   caches.set(zone, cache);
   return cache;
 }
@@ -34,7 +32,7 @@ function purge(zone: ZoneState, body: Fields): Reply {
   for (const one of list)
     if (hostOf(one) !== zone.name && !hostOf(one).endsWith(`.${zone.name}`))
       throw new Refusal(400, 1016, `Unable to purge ${one}, which is not in the zone`);
-  for (const url of cache.keys())
+  for (const url of cache)
     if (kind === "purge_everything" || list.includes(kind === "hosts" ? new URL(url).hostname : url)) cache.delete(url);
   return { result: { id: zone.id } };
 }

@@ -9,19 +9,10 @@ import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { createAuthority } from "./authority.ts";
-import { cacheOf } from "./cache.ts";
 import { ask, contact, forwarded, OriginError, type OriginOptions, pairs } from "./contact.ts";
 import { type Answer, originFault } from "./pages.ts";
-import { decide, type SecurityEvent } from "./plane.ts";
+import { decide, type Verdict } from "./plane.ts";
 import type { EdgeRequest } from "./request.ts";
-
-/** One request, as Security Events and the access log would show it together. */
-type EdgeEvent = {
-  readonly ray: string;
-  readonly target: string;
-  readonly status: number;
-  readonly decidedBy?: SecurityEvent | undefined;
-};
 
 export type Edge = Awaited<ReturnType<typeof startEdge>>;
 type Address = { readonly host: string; readonly port: number };
@@ -36,7 +27,8 @@ export async function startEdge({ listen, ...options }: OriginOptions & { readon
   const authority = await createAuthority("Public CA of the fake Cloudflare");
   const { certificate: cert, key } = await authority.issue(zone.name, [zone.name, `*.${zone.name}`]);
   await authority.close();
-  const events: EdgeEvent[] = [];
+  /** One for each request, with what rejected it. */
+  const events: { readonly ray: string; readonly decidedBy: Verdict["decidedBy"] }[] = [];
 
   async function handle(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
     // 16 hexadecimal characters and the data centre.
@@ -45,30 +37,19 @@ export async function startEdge({ listen, ...options }: OriginOptions & { readon
     const seen = visitorRequest(request);
     const { source, method, target } = seen;
     const verdict = decide(zone, seen);
-    const { decidedBy } = verdict;
-    const begin = (status: number, headers: readonly string[], cached?: "HIT" | "MISS" | "DYNAMIC") => {
-      events.push({ ray, target, status, decidedBy });
-      const own = ["cf-ray", ray, ...(cached ? ["server", "cloudflare", "cf-cache-status", cached] : [])];
-      return response.writeHead(status, [...headers, ...own]);
+    const begin = (status: number, headers: readonly string[]) => {
+      events.push({ ray, decidedBy: verdict.decidedBy });
+      return response.writeHead(status, [...headers, "cf-ray", ray]);
     };
     const answer = ({ status, headers, body: text }: Answer) =>
       void begin(status, Object.entries(headers).flat()).end(text);
     if (verdict.answer) return answer(verdict.answer);
-    const [url, cache] = [`https://${seen.host}${target}`, cacheOf(zone)];
-    const known = verdict.caches && method === "GET" ? cache.get(url) : undefined;
-    if (known) return void begin(200, known.headers, "HIT").end(known.body);
     const sent = { method, path: target, headers: forwarded(request, source, ray), body };
     const asking = ask(contact(options, verdict, source), sent, options.connectTimeout);
     const got = await asking.catch((error: OriginError) => error);
     if (got instanceof OriginError) return answer(originFault(got.status));
-    const status = got.statusCode ?? 520;
     const kept = pairs(got.rawHeaders).flatMap((pair) => (notReturned.test(pair[0]) ? [] : pair));
-    const parts: Buffer[] = [];
-    if (verdict.caches && method === "GET" && status === 200)
-      got
-        .on("data", (part: Buffer) => parts.push(part))
-        .on("end", () => cache.set(url, { headers: kept, body: Buffer.concat(parts) }));
-    got.on("error", () => response.destroy()).pipe(begin(status, kept, verdict.caches ? "MISS" : "DYNAMIC"));
+    got.on("error", () => response.destroy()).pipe(begin(got.statusCode ?? 520, kept));
   }
 
   /** As bound, in the order of `listen`. */

@@ -19,11 +19,11 @@ export const phases: Readonly<Record<string, Phase>> = {
     rules: { free: 10, pro: 25, business: 50, enterprise: 300 },
   },
   http_ratelimit: {
-    ...{ permission: "Zone WAF", actions: ["block", "log", ...challenges] },
+    ...{ permission: "Zone WAF", actions: ["block", ...challenges] },
     rules: { free: 1, pro: 2, business: 5, enterprise: 5 },
   },
   http_request_firewall_custom: {
-    ...{ permission: "Zone WAF", actions: ["block", "log", "skip", ...challenges] },
+    ...{ permission: "Zone WAF", actions: ["block", "skip", ...challenges] },
     rules: { free: 5, pro: 20, business: 100, enterprise: 1000 },
   },
   http_request_origin: {
@@ -73,10 +73,6 @@ export function checkRule(rule: Rule, phase: string, plan: Plan, at: string): vo
     const because = `'${rule.expression}' is not a valid value for expression because ${error.message}`;
     refuse(error.code, because, "/expression");
   }
-  const isEnterprise = plan.startsWith("enterprise");
-  if (action === "log" && !isEnterprise)
-    refuse(20003, "not entitled: the use of action log is not allowed, an Enterprise plan is required");
-
   if (action === "skip") {
     for (const [name, allowed] of Object.entries(skippable))
       for (const value of (parameters[name] as string[] | undefined) ?? []) oneOf(value, name, allowed);

@@ -7,10 +7,10 @@ import { addressLiteral } from "./address.ts";
 import { compile, type Expression } from "./expression.ts";
 import { type Answer, blocked, challenge, coded } from "./pages.ts";
 import { type EdgeRequest, headerValues, isAutomated, normalisedPath } from "./request.ts";
-import { type AccessRule, type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
+import { type DnsRecord, type Rule, rulesOf, type ZoneState } from "./zone.ts";
 
 /** `source`: a product, as Security Events names it. */
-export type SecurityEvent = { readonly source: string; readonly ref: string; readonly action: string };
+type SecurityEvent = { readonly source: string; readonly ref: string; readonly action: string };
 
 /** Where and how Cloudflare connects to the origin for this request. */
 type Origin = {
@@ -26,10 +26,6 @@ export type Verdict = {
   /** What Cloudflare itself answers; absent if forwarded. */
   readonly answer?: Answer;
   readonly origin: Origin;
-  /** Whether a cache rule has Cloudflare keep the answer, whatever its Cache-Control says. */
-  readonly caches: boolean;
-  /** As Security Events would show them: logged skips, then the decision. */
-  readonly events: readonly SecurityEvent[];
 };
 
 /** Compiled once, as thousands of requests of a test meet the same few rules. */
@@ -50,30 +46,23 @@ const answerOf = (action: string): Answer => (action === "block" ? blocked : cha
 export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   const matching = (phase: string): Rule[] =>
     rulesOf(zone, phase).filter((rule) => rule.enabled && compiledOnce(rule.expression).matches(request));
-  const settings = { ...zone.settings };
-  for (const { action_parameters: set } of matching("http_config_settings")) {
-    if (set?.ssl !== undefined) settings.ssl = set.ssl;
-    if (set?.bic !== undefined) settings.browser_check = set.bic ? "on" : "off";
-    if (set?.security_level !== undefined) settings.security_level = set.security_level;
-  }
+  const { settings } = zone;
+  const modes = matching("http_config_settings").flatMap((rule) => rule.action_parameters?.ssl ?? []);
   const ports = matching("http_request_origin").flatMap((rule) => rule.action_parameters?.origin?.port ?? []);
-  const ssl = settings.ssl as Origin["ssl"];
+  const ssl = (modes.at(-1) ?? settings.ssl) as Origin["ssl"];
   const host = request.host.toLowerCase();
   const records = zone.dns_records.filter(({ name, proxied }) => proxied && name === host);
   // TLS to the origin: with "full" and "strict" only where the visitor came by TLS too.
   const secure = (request.ssl ?? true) && ["full", "strict"].includes(ssl);
   const origin: Origin = { records, ssl, port: ports.at(-1) ?? (secure ? 443 : 80) };
-  const caches = matching("http_request_cache_settings").some((rule) => rule.action_parameters?.cache === true);
 
   /** Phases and products. */
   const skipped: string[] = [];
-  const events: SecurityEvent[] = [];
 
   /** Top to bottom. */
   const customRules = (): Refusal | undefined => {
-    for (const { action, ref, action_parameters: parameters, logging } of matching("http_request_firewall_custom")) {
-      if (!["skip", "log"].includes(action)) return refuse("firewallCustom", ref, action);
-      if (logging?.enabled !== false) events.push({ source: "firewallCustom", ref, action });
+    for (const { action, ref, action_parameters: parameters } of matching("http_request_firewall_custom")) {
+      if (action !== "skip") return refuse("firewallCustom", ref, action);
       skipped.push(...(parameters?.phases ?? []), ...(parameters?.products ?? []));
       if (parameters?.ruleset === "current") return undefined;
     }
@@ -98,10 +87,8 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
   };
   const botFights = zone.plan === "free" && bots.fight_mode === true && isAutomated(request);
 
-  const access = accessRule(zone, request);
+  const access = zone.access_rules.find(({ value }) => within(value, request.source));
   const isAllowed = access?.mode === "whitelist";
-  const refuseByAccess = ({ id, mode }: AccessRule): Refusal =>
-    refuse("ip", id, mode, mode === "block" ? coded(403, 1006) : challenge);
   /** Of a phase or a product, unless a rule skips it. */
   const unless = (name: string, run: () => Refusal | false | undefined) =>
     !isAllowed && !skipped.includes(name) && run();
@@ -116,7 +103,7 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
 
   const refusal =
     (records.length === 0 && refuse("dns", "no proxied record", "block", coded(409, 1001))) ||
-    (access !== undefined && !isAllowed && refuseByAccess(access)) ||
+    (access?.mode === "block" && refuse("ip", access.id, "block", coded(403, 1006))) ||
     unless("", customRules) ||
     unless("http_ratelimit", rateRules) ||
     unless("http_request_firewall_managed", managedRules) ||
@@ -126,10 +113,10 @@ export function decide(zone: ZoneState, request: EdgeRequest): Verdict {
     unless("uaBlock", () => isUnwanted && refuse("uaBlock", "ua", "block")) ||
     unless("bic", () => isOdd && refuse("bic", "bic", "block", coded(403, 1010))) ||
     unless("securityLevel", () => isUnderAttack && refuse("securityLevel", "under_attack", "managed_challenge"));
-  if (!refusal) return { action: "forward", origin, caches, events };
+  if (!refusal) return { action: "forward", origin };
   const { event, answer } = refusal;
   const action = event.action === "block" ? "block" : "challenge";
-  return { action, decidedBy: event, answer, origin, caches, events: [...events, event] };
+  return { action, decidedBy: event, answer, origin };
 }
 
 /** What Browser Integrity Check rejects: no user agent, or that of a library that spammers use. */
@@ -138,11 +125,4 @@ const oddUserAgent = (userAgent: string): boolean => /^$|^(python-urllib|libwww-
 function within(literal: string, source: string): boolean {
   const set = addressLiteral(literal);
   return typeof set === "function" && set(source);
-}
-
-/** An Allow beats a Block, whatever their order. */
-function accessRule({ access_rules: rules }: ZoneState, { source }: EdgeRequest): AccessRule | undefined {
-  const matching = rules.filter(({ configuration: { value } }) => within(value, source));
-  const by = (mode: string) => matching.find((rule) => rule.mode === mode);
-  return by("whitelist") ?? by("block") ?? matching[0];
 }

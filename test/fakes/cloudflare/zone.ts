@@ -20,8 +20,6 @@ export type Rule = {
     products?: string[];
     origin?: { port?: number };
     ssl?: string;
-    bic?: boolean;
-    security_level?: string;
     [other: string]: unknown;
   };
   logging?: { enabled: boolean };
@@ -44,8 +42,6 @@ export type DnsRecord = { id: string; name: string; type: string; content: strin
   [other: string]: unknown;
 };
 
-export type AccessRule = { id: string; mode: string; configuration: { target: string; value: string }; notes: string };
-
 /** A client certificate that Cloudflare may present; the key never leaves the fake. */
 export type ClientCertificate = { id: string; certificate: string; private_key: string; [other: string]: unknown };
 
@@ -58,7 +54,7 @@ export type ZoneState = {
   bot_management: Record<string, unknown>;
   /** By id; a setting that is not here has Cloudflare's default. */
   settings: Record<string, unknown>;
-  access_rules: AccessRule[];
+  access_rules: { id: string; mode: "block" | "whitelist"; value: string }[];
   /** User agents the zone blocks, and URL prefixes it locks down to some addresses. */
   user_agent_blocks: string[];
   lockdowns: { prefix: string; addresses: string[] }[];

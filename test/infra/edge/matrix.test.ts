@@ -142,14 +142,13 @@ function prepared({ request }: Row, { on }: Column): EdgeRequest {
     ...request,
     headers: on.includes("bic") || agent === undefined ? headers : request.headers,
     attackLike: on.includes("managed"),
-    ...(on.includes("sbfm") ? { automated: true, score: 1 } : {}),
+    ...(on.includes("sbfm") && { automated: true }),
     counted: () => (on.includes("rate") ? 6 : 1),
   };
 }
 
 function answer(zone: ZoneState, { column: { access }, request }: Cell): string {
-  const configuration = { target: "ip", value: request.source };
-  const rules = access ? [{ id: "a", notes: "", mode: access, configuration }] : [];
+  const rules = access ? [{ id: "a", mode: access, value: request.source }] : [];
   const { action, answer, decidedBy, origin } = decide({ ...zone, access_rules: rules }, request);
   if (decidedBy === undefined || answer === undefined) return `${action} ${origin.port} ${origin.ssl}`;
   // As a sender tells them apart.
