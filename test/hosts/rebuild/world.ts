@@ -19,35 +19,13 @@ import { type GitServer, startGitServer } from "../lab/git-server.ts";
 import type { Host } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
 import { until } from "../lab/process.ts";
-import { type Answer, buildWorld, type World, type WorldOptions } from "../world.ts";
+import { buildWorld, type World, type WorldOptions } from "../world.ts";
 import { type HookName, placesOf, prepareContent, prepareOperator, siteFiles, sitePorts } from "./site.ts";
 import { published } from "./status.ts";
 
 export type Page = { readonly status: number; readonly body: string };
 
-export type Rebuild = {
-  readonly host: Host;
-  readonly world: World;
-  readonly git: GitServer;
-  readonly repositories: Readonly<Record<HookName, Repository>>;
-  /** `site` of each hook in the stack's configuration. */
-  readonly sites: Readonly<Sites>;
-  /** Runs `pulumi up`; throws with its output unless it succeeds. */
-  readonly up: () => Promise<Run>;
-  /** Runs `up` and delivers both heads, because the timer starts the first build only a minute after boot. */
-  readonly start: () => Promise<void>;
-  /** Changes `site` of a hook in the stack's configuration; undefined removes a key. */
-  readonly configure: (hook: HookName, change: Readonly<Record<string, unknown>>) => void;
-  /** Sends the delivery that the git host sends after a push. */
-  readonly deliver: (commit: string, hook?: HookName) => Promise<Answer>;
-  /** Makes a commit on main and delivers it; the receiver must accept the delivery. */
-  readonly push: (files: Files, hook?: HookName) => Promise<string>;
-  /** Requests a page of the site from the operator's own nginx. */
-  readonly visit: (path?: string, hook?: HookName) => Promise<Page>;
-  /** Requests a build or rollback by a file of that name, as `user`. Only root can use tick, adopt and rollback-… */
-  readonly request: (name: string, user?: string, hook?: HookName) => Promise<void>;
-  readonly close: () => Promise<void>;
-};
+export type Rebuild = ReturnType<typeof rebuildAround>;
 
 export type RebuildOptions = {
   /** Changes to `site` of each hook; `false` leaves the hook without a site. */
@@ -102,28 +80,25 @@ const hooksOf = (git: GitServer, { site, docs }: Sites) => [
 export const ofDocs = { secret: secrets.docs.current, source: actors.gitlab.v4[0] };
 
 /** What a test does with an existing world and git host, whose stack has these sites. */
-export function rebuildAround(host: Host, world: World, git: GitServer, declared: Sites): Rebuild {
-  const repositories = { site: git.repository("example/site"), docs: git.repository("example/docs") };
+export function rebuildAround(host: Host, world: World, git: GitServer, declared: Sites) {
+  const repositories: Readonly<Record<HookName, Repository>> = {
+    site: git.repository("example/site"),
+    docs: git.repository("example/docs"),
+  };
+  /** `site` of each hook in the stack's configuration. */
   const sites = { ...declared };
-  const deliver: Rebuild["deliver"] = (commit, hook = "site") =>
-    world.deliver({
-      hook,
-      payload: { ...pushPayload(), after: commit },
-      ...(hook === "docs" && ofDocs),
-    });
+  /** Sends the delivery that the git host sends after a push. */
+  const deliver = (commit: string, hook: HookName = "site") =>
+    world.deliver({ hook, payload: { ...pushPayload(), after: commit }, ...(hook === "docs" && ofDocs) });
+  /** Runs `pulumi up`; throws with its output unless it succeeds. */
   const up = async (): Promise<Run> => {
     const run = await world.stack.up();
     if (run.code !== 0) throw new Error(`pulumi up: exit ${run.code}\n${run.stdout}\n${run.stderr}`);
     return run;
   };
   return {
-    host,
-    world,
-    git,
-    repositories,
-    sites,
-    deliver,
-    up,
+    ...{ host, world, git, repositories, sites, deliver, up },
+    /** Runs `up` and delivers both heads, because the timer starts the first build only a minute after boot. */
     async start() {
       await up();
       const hooks = (["site", "docs"] as const).filter((hook) => sites[hook] !== undefined);
@@ -135,18 +110,22 @@ export function rebuildAround(host: Host, world: World, git: GitServer, declared
         }),
       );
     },
-    configure(hook, change) {
+    /** Changes `site` of a hook in the stack's configuration; undefined removes a key. */
+    configure(hook: HookName, change: Readonly<Record<string, unknown>>) {
       sites[hook] = { ...sites[hook], ...change };
       world.stack.configure({ "pushgate:hooks": hooksOf(git, sites) });
     },
-    async push(files, hook = "site") {
+    /** Makes a commit on main and delivers it; the receiver must accept the delivery. */
+    async push(files: Files, hook: HookName = "site") {
       const commit = repositories[hook].push(files);
       const answer = await deliver(commit, hook);
       if (answer.status !== 202) throw new Error(`the answer to the delivery is ${answer.status}: ${answer.body}`);
       return commit;
     },
-    visit: (path = "/", hook = "site") => visit(host.address, sitePorts[hook], path),
-    async request(name, user = "root", hook = "site") {
+    /** Requests a page of the site from the operator's own nginx. */
+    visit: (path = "/", hook: HookName = "site") => visit(host.address, sitePorts[hook], path),
+    /** Requests a build or rollback by a file of that name, as `user`. Only root can use tick, adopt and rollback-… */
+    async request(name: string, user = "root", hook: HookName = "site") {
       const { requests, rootRequests } = placesOf(hook);
       // Like root's own programs.
       const made = `${rootRequests}/../.request`;
