@@ -9,7 +9,7 @@ import { copyOf, ending, kept, type Original } from "../deployed.ts";
 import { startGitServer } from "../lab/git-server.ts";
 import type { CopyOptions } from "../lab/host.ts";
 import { openDocs } from "./site.ts";
-import { idle } from "./status.ts";
+import { bothIdle } from "./status.ts";
 import { buildRebuild, type Rebuild, rebuildAround, type Sites } from "./world.ts";
 
 const original: Original<{ readonly git: string; readonly sites: Sites }> = {
@@ -17,7 +17,7 @@ const original: Original<{ readonly git: string; readonly sites: Sites }> = {
   async deploy(host, folder) {
     const rebuild = await buildRebuild(host, { site: { reconcileMinutes: 60 }, docs: openDocs });
     await rebuild.start();
-    for (const hook of ["site", "docs"] as const) await idle(host, hook);
+    await bothIdle(host);
     const git = join(folder, "git");
     cpSync(rebuild.git.folder, git, { recursive: true });
     await rebuild.git.close();

@@ -9,7 +9,7 @@ import { ofSites, repairs } from "../drift.ts";
 import { zoneName } from "../world.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { front, placesOf } from "./site.ts";
-import { idle, published, statusOf } from "./status.ts";
+import { bothIdle, published, statusOf } from "./status.ts";
 
 const hostname = `www.${zoneName}`;
 const { webRoot, site: folder } = placesOf("site");
@@ -19,8 +19,7 @@ const { host, world } = rebuild;
 beforeAll(async () => {
   rebuild.configure("site", { hostname });
   await rebuild.up();
-  await idle(host);
-  await idle(host, "docs");
+  await bothIdle(host);
 });
 
 test("preview prints each manual change of the builder's layers, and up repairs them while the pages are served", async () => {

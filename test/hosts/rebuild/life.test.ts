@@ -8,7 +8,7 @@ import { until } from "../lab/process.ts";
 import { secretSearch } from "../secret-search.ts";
 import { deployedRebuild } from "./deployed.ts";
 import { endless, front, placesOf } from "./site.ts";
-import { idle, published, statusOf, timersEnd } from "./status.ts";
+import { bothIdle, idle, published, statusOf, timersEnd } from "./status.ts";
 import { builderPaths } from "./world.ts";
 
 const rebuild = await deployedRebuild("life");
@@ -65,8 +65,7 @@ test("status prints since when a build runs; rollback ends it and holds its comm
 });
 
 test("after a reboot in the middle of a build, pages are served, both pending pushes are published, deploys has all former runs, and preview is clean", async () => {
-  await idle(host);
-  await idle(host, "docs");
+  await bothIdle(host);
   const runs = async (): Promise<object[]> =>
     JSON.parse((await rebuild.world.stack.pushgate("deploys", "--json", "--last", "50")).stdout);
   const former = await runs();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { harmless, type Round, repairs } from "../drift.ts";
 import type { Host } from "../lab/host.ts";
 import { zoneName } from "../world.ts";
-import { idle } from "./status.ts";
+import { bothIdle } from "./status.ts";
 import { buildRebuild, mirror, mirrored, type Rebuild } from "./world.ts";
 
 const hostname = `www.${zoneName}`;
@@ -27,19 +27,15 @@ export async function buildDrifting(host: Host): Promise<Rebuild> {
   return rebuild;
 }
 
-/** A build that runs would restore the egress table. */
-async function settle({ host }: Rebuild): Promise<void> {
-  for (const hook of ["site", "docs"] as const) await idle(host, hook);
-}
-
 export async function soakRound(rebuild: Rebuild, round: Round) {
-  await settle(rebuild);
-  const { world } = rebuild;
+  const { host, world } = rebuild;
+  // A build that runs would restore the egress table.
+  await bothIdle(host);
   return repairs(rebuild, round, () => Promise.all([world.deliver(), rebuild.visit(), world.visit(hostname)]));
 }
 
 export async function soakHarmless(rebuild: Rebuild) {
-  await settle(rebuild);
+  await bothIdle(rebuild.host);
   for (const change of harmless) await rebuild.host.inside(change);
   const { code, stdout } = await rebuild.world.stack.preview("--expect-no-changes");
   if (code !== 0) throw new Error(`preview shows a change that is none:\n${stdout}`);

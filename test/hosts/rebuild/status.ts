@@ -107,6 +107,10 @@ export async function idle(host: Host, hook: HookName = "site"): Promise<void> {
   await awaited(host, hook, `the builder of ${hook} is idle`, isIdle, { timeout: 60_000, pause: 50 });
 }
 
+export async function bothIdle(host: Host): Promise<void> {
+  for (const hook of ["site", "docs"] as const) await idle(host, hook);
+}
+
 /**
  * Stops all timers until the next boot, so that nothing repairs itself: a minute after each boot, whatever their period,
  * they start a build of each site, which restores the egress table; the guard restores it each minute. For tests that
@@ -116,5 +120,5 @@ export async function timersEnd(host: Host): Promise<void> {
   const running = "systemctl list-units --no-legend --state=active,activating,deactivating";
   const begun = `'pushgate-reconcile@*.service' ${units.guard}`;
   await host.inside(`systemctl stop 'pushgate-*.timer'; while ${running} ${begun} | grep -q .; do sleep 0.1; done`);
-  for (const hook of ["site", "docs"] as const) await idle(host, hook);
+  await bothIdle(host);
 }

@@ -9,15 +9,14 @@ import { units } from "../../../infra/host/paths.ts";
 import { upgradePackages } from "../lab/upgrade.ts";
 import { deployedRebuild } from "../rebuild/deployed.ts";
 import { front } from "../rebuild/site.ts";
-import { idle, published, statusOf } from "../rebuild/status.ts";
+import { bothIdle, published, statusOf } from "../rebuild/status.ts";
 import { repeatWhile } from "../repeat-while.ts";
 
 const rebuild = await deployedRebuild("older", { diskMegabytes: 3000 });
 const { host, world } = rebuild;
 
 test("no delivery is rejected while apt upgrades the host, and what waits is built after the reboot", async () => {
-  await idle(host);
-  await idle(host, "docs");
+  await bothIdle(host);
   const releases = statusOf(host)!.releases;
   // A delivery that no build takes before the reboot.
   await host.inside(`systemctl stop ${units.site("docs")}`);
