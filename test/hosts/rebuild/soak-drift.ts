@@ -1,29 +1,17 @@
 /** Manual changes of a host with two published sites, of which one has a tool of its own (../drift.ts). */
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { harmless, type Round, repairs } from "../drift.ts";
 import type { Host } from "../lab/host.ts";
+import { releaseArchive } from "../lab/release-archives.ts";
 import { zoneName } from "../world.ts";
 import { bothIdle } from "./status.ts";
 import { buildRebuild, mirror, mirrored, type Rebuild } from "./world.ts";
 
 const hostname = `www.${zoneName}`;
 
-/** An archive like those of Dart Sass. */
-function sassArchive(): Buffer {
-  const folder = mkdtempSync(join(tmpdir(), "pushgate-sass-"));
-  writeFileSync(join(folder, "sass"), "#!/bin/sh\n", { mode: 0o755 });
-  const archive = execFileSync("tar", ["-cz", "-C", folder, "--transform=s,^,dart-sass/,", "sass"]);
-  rmSync(folder, { recursive: true });
-  return archive;
-}
-
 export async function buildDrifting(host: Host): Promise<Rebuild> {
   const docs = { reconcileMinutes: 60 };
   const rebuild = await buildRebuild(host, { site: { ...docs, hostname, mirror }, docs });
-  rebuild.configure("site", { tools: { sass: mirrored(rebuild, "sass", "1.89.2", sassArchive()) } });
+  rebuild.configure("site", { tools: { sass: mirrored(rebuild, "sass", "1.89.2", releaseArchive("sass-1.89.2")) } });
   return rebuild;
 }
 

@@ -4,7 +4,8 @@
  * single runs, and in others without one of the syncs. Needs the tools of `npm run test:rebuild` and xfsprogs. The
  * default counts are one full run. With --hostile [--minutes N] instead: repeats attacks beside good pushes (attacks.ts).
  * With --drift [--runs N]: makes and repairs all manual changes of drift.ts, or N rounds of them from the seed's on.
- * With --walk [--steps N]: a random walk of changes, interrupted applies and killed engines (walk.ts).
+ * With --walk [--steps N]: a random walk of changes, interrupted applies and killed engines (walk.ts). These two need the
+ * releases that ../lab/release-archives.ts packs.
  */
 import { misused, optionsOf } from "../../options.ts";
 import { cutRuns } from "../cuts/steps.ts";
@@ -12,6 +13,7 @@ import { rounds } from "../drift.ts";
 import { bootHost } from "../lab/host.ts";
 import { withLab } from "../lab/lab.ts";
 import { step } from "../lab/process.ts";
+import { noArchives } from "../lab/release-archives.ts";
 import { ready } from "../ready.ts";
 import { soakAttacks } from "./attacks.ts";
 import { openDocs } from "./site.ts";
@@ -39,6 +41,7 @@ const [kills = 0, runs, seed = 0, minutes = 0, steps = 0] = (
   if (!(given >= 0)) misused("soak", `--${name} is ${values[name]}. Use a number.`);
   return given;
 });
+if ((values.drift || values.walk) && noArchives !== undefined) misused("soak", noArchives);
 const release = await ready("soak", values.release);
 
 let passed = 0;
