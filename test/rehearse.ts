@@ -111,7 +111,7 @@ async function leave(world: World, { host }: Lab): Promise<void> {
   await idle(host);
   world.stack.configure({ "pushgate:hosts": [hostEntry(host, { state: "absent" })] });
   await engine("state: absent", () => world.stack.up(), 0);
-  const left = Object.keys(await host.snapshotEtc()).filter((path) => path.includes("pushgate"));
+  const left = Object.keys(await host.snapshot("/etc")).filter((path) => path.includes("pushgate"));
   expect("files of pushgate in /etc", left.length, 0);
   const { webRoot } = placesOf("site");
   expect(

@@ -32,7 +32,7 @@ export async function hostState(host: Host) {
   const outputs = await Promise.all(
     commands.map(async (command) => [command, (await host.inside(command, { check: false })).stdout] as const),
   );
-  const etc = await host.snapshotEtc();
+  const etc = await host.snapshot("/etc");
   // What the account tools keep of /etc/passwd and the others before a change.
   for (const name of ["passwd", "group", "shadow", "gshadow"]) delete etc[`${name}-`];
   return {

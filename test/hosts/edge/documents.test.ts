@@ -219,7 +219,7 @@ function loseState(): void {
 
 /** Nothing of pushgate is left in /etc. */
 async function left(host: Host): Promise<void> {
-  expect(Object.keys(await host.snapshotEtc()).filter((path) => path.includes("pushgate"))).toEqual([]);
+  expect(Object.keys(await host.snapshot("/etc")).filter((path) => path.includes("pushgate"))).toEqual([]);
 }
 
 /** What is done for a line of its section, in the documents' order; `after`: and what is checked then. */

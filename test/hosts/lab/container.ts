@@ -3,7 +3,6 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { removeGroup } from "./cgroup.ts";
-import { currentLab } from "./lab.ts";
 import { answers, type Ran, type RunOptions, run, until } from "./process.ts";
 import { type Disk, rootOf } from "./root-disk.ts";
 
@@ -30,7 +29,9 @@ export class Container {
     this.disk = disk;
     this.name = name;
     this.enforces = enforces;
-    this.group = join(currentLab().group, name);
+    const lab = process.env.PUSHGATE_LAB;
+    if (lab === undefined) throw new Error("this process is not in a lab. Boot hosts in withLab.");
+    this.group = join(lab, name);
     mkdirSync(this.group);
     this.nspawn = this.start();
   }

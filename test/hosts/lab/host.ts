@@ -113,10 +113,6 @@ export class Host {
     );
   }
 
-  snapshotEtc(): Promise<Record<string, string>> {
-    return this.snapshot("/etc");
-  }
-
   /** The host's root folder as the lab sees it, without file systems that the host mounts, such as /run. */
   get root(): string {
     return rootOf(this.container.disk);

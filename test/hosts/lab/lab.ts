@@ -34,13 +34,6 @@ export function labIsMissing(): string | undefined {
   return `${absent.map(([, tool]) => tool).join(", ")} not installed: apt-get install ${absent.map(([name]) => name).join(" ")}`;
 }
 
-/** The control group of the lab that this process runs in. Throws outside of a lab. */
-export function currentLab(): { readonly group: string } {
-  const group = process.env.PUSHGATE_LAB;
-  if (group === undefined) throw new Error("this process is not in a lab. Call this function from withLab.");
-  return { group };
-}
-
 export const labFolder = "/run/pushgate-lab";
 
 /**

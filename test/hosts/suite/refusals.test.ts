@@ -44,7 +44,7 @@ know("silent", fit.address.replace(/\d+$/, "251"), knownKey("blind"));
 const states = () =>
   Promise.all(
     [fit, blind].map(async (host) => ({
-      etc: await host.snapshotEtc(),
+      etc: await host.snapshot("/etc"),
       local: await host.snapshot("/usr/local"),
       own: await host.read("ls -d /var/lib/pushgate /var/spool/pushgate 2>/dev/null || true"),
       tables: await host.read("nft list ruleset 2>/dev/null || true"),
