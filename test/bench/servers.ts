@@ -20,17 +20,7 @@ const servers = {
 };
 type Server = keyof typeof servers;
 
-export type Running = {
-  readonly label: string;
-  readonly port: number;
-  /** Moves away what was stored: a receiver's spool holds 10,000 deliveries. */
-  readonly empty: () => void;
-  /** MiB. */
-  readonly resident: () => number;
-  /** Microseconds of CPU that the process has used. */
-  readonly cpu: () => number;
-  readonly stop: () => Promise<void>;
-};
+export type Running = Awaited<ReturnType<typeof start>>;
 
 /** Bundles each program as the receiver is bundled for hosts. Returns the bundles' folder. */
 export async function bundleAll(): Promise<string> {
@@ -83,7 +73,7 @@ function moveAway(from: string, to: string): void {
   spawnSync("sync");
 }
 
-async function start(name: Server, node: string, bundles: string): Promise<Running> {
+async function start(name: Server, node: string, bundles: string) {
   const folder = mkdtempSync(join(bundles, `${name}-`));
   // One for all: what a new file costs ext4 depends on the place of its folder on the disk.
   const spool = join(bundles, "spool");
@@ -121,8 +111,11 @@ async function start(name: Server, node: string, bundles: string): Promise<Runni
   return {
     label: servers[name],
     port,
+    /** Moves away what was stored: a receiver's spool holds 10,000 deliveries. */
     empty: () => moveAway(join(spool, "site"), stored),
+    /** MiB. */
     resident: () => residentOf(child.pid!),
+    /** Microseconds of CPU that the process has used. */
     cpu: () => cpuOf(child.pid!),
     stop: async () => {
       child.kill("SIGKILL");
