@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { settledCa, units } from "../../../infra/host/paths.ts";
 import type { Run } from "../../engine/engine.ts";
+import { succeeded } from "../../engine/program-stack.ts";
 import type { ClientCertificate } from "../../fakes/cloudflare/zone.ts";
 import { delivery } from "../../fakes/deliveries.ts";
 import { vaultKey } from "../../fakes/vault.ts";
@@ -44,13 +45,10 @@ test("nginx rejects no delivery while adopt and up replace a lost state, and pre
   const former = leaf();
   rmSync(join(world.stack.folder, "state", ".pulumi"), { recursive: true });
   const { done, seen: answers } = await pushing(async () => {
-    const init = await world.stack.pulumi("stack", "init", "test", "--secrets-provider", vaultKey);
-    expect(init.code, init.stderr).toBe(0);
+    succeeded(await world.stack.pulumi("stack", "init", "test", "--secrets-provider", vaultKey));
     const adopted = await world.stack.pushgate("adopt", "--yes");
     expect(adopted.stdout + adopted.stderr).toContain("8 adopted.");
-    const up = await slowUp();
-    expect(up.code, up.stdout).toBe(0);
-    return up;
+    return succeeded(await slowUp());
   });
   expect(done.steps.filter(({ type, op }) => type.startsWith("cloudflare:") && op === "create")).toEqual([]);
   expect(answers.length).toBeGreaterThan(20);

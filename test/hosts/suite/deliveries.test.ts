@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { nginxLogs, units } from "../../../infra/host/paths.ts";
 import { type GitHostName, gitHostNames } from "../../../service/git-hosts/index.ts";
 import { publicDomains } from "../../../service/git-hosts/repository.ts";
+import { succeeded } from "../../engine/program-stack.ts";
 import type { Delivery } from "../../fakes/deliveries.ts";
 import { deliveryOf, senders } from "../../fakes/senders.ts";
 import { deployedWorld } from "../deployed.ts";
@@ -41,8 +42,7 @@ beforeAll(async () => {
       gitHostNames.map((gitHost) => [gitHost, { current: senders[gitHost].secret }]),
     ),
   });
-  const { code, stdout } = await world.stack.up();
-  expect(code, stdout).toBe(0);
+  succeeded(await world.stack.up());
 });
 
 /** Sends it to nginx as Cloudflare would, and returns the status and the layer that answered. */

@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { version } from "../../../infra/apply/version.ts";
+import { succeeded } from "../../engine/program-stack.ts";
 import { secrets } from "../../fixtures.ts";
 import { bootHost } from "../lab/host.ts";
 import { actors } from "../lab/net.ts";
@@ -46,8 +47,7 @@ describe.each(releasedVersions())("from %s", (released) => {
     const former = (await keys()).split("\n");
     await host.kill();
     host = await bootHost({ name: host.name, release, variant: "packages" });
-    const up = await world.stack.up();
-    expect(up.code, up.stdout).toBe(0);
+    succeeded(await world.stack.up());
     for (const sum of (await keys()).split("\n")) expect(former).not.toContain(sum);
     expect(await world.deliver()).toMatchObject({ status: 202, servedBy: "pushgate-receiver" });
     await world.stack.cleanPreview();
