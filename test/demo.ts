@@ -23,8 +23,6 @@ import { says, siteFiles } from "./service/builder/hugo-site.ts";
 import { bundled, hollowSignature } from "./service/bundles.ts";
 import { startReceiver } from "./service/receiver-process.ts";
 
-type Seen = { status: number; stoppedBy: string };
-
 const columns = 80;
 const say = (text = ""): void => console.log(text);
 
@@ -51,7 +49,9 @@ const paragraph = (text: string, indent = ""): void =>
       .map((line) => indent + line)
       .join("\n"),
   );
-const same = (a: Seen, b: Seen) => a.status === b.status && a.stoppedBy === b.stoppedBy;
+const same = (a: Outcome, b: Outcome) => a.status === b.status && a.stoppedBy === b.stoppedBy;
+
+const accepted: Outcome = { status: 202, stoppedBy: "none" };
 
 const folder = mkdtempSync(join(tmpdir(), "pushgate-demo-"));
 const faults: string[] = [];
@@ -68,7 +68,6 @@ try {
   say(`${declared.length} declared resources in nine layers.`);
   paragraph("Each row: the result with all layers as declared (green: as it should be), and with one removed.");
   say();
-  const accepted: Seen = { status: 202, stoppedBy: "none" };
   const good = await walk(chain, delivery());
   if (!same(good, accepted)) faults.push(`a good push: ${plain(good)}`);
   row("  a signed push from GitHub", plain(good), verdict(good, accepted));
@@ -123,7 +122,7 @@ async function rebuild(chain: Chain): Promise<void> {
     const answered = await walk(chain, delivery());
     const { last } = await publishing.build();
     const read = /revision \d+/.exec(publishing.page())?.[0];
-    row(`  ${what}`, plain(answered), verdict(answered, { status: 202, stoppedBy: "none" }));
+    row(`  ${what}`, plain(answered), verdict(answered, accepted));
     row(
       `    commit ${commit.slice(0, 12)}`,
       `${last.result}, ${last.milliseconds.total} ms: ${last.reason}`,
@@ -149,7 +148,7 @@ function plain({ status, stoppedBy }: Outcome): string {
   return stoppedBy.startsWith("none: ") ? `${status} ${stoppedBy.slice(6)}` : `${status} rejected by ${stoppedBy}`;
 }
 
-function verdict(outcome: Outcome, wanted: Seen): "green" | "red" {
+function verdict(outcome: Outcome, wanted: Outcome): "green" | "red" {
   return same(outcome, wanted) ? "green" : "red";
 }
 

@@ -3,7 +3,7 @@
  * Each attack is sent twice, with the layer as declared and with its protection removed.
  */
 import type { PathLayer } from "../infra/trace/outcomes.ts";
-import type { Chain, Way } from "./demo/chain.ts";
+import type { Chain, Outcome, Way } from "./demo/chain.ts";
 import { type Change, from } from "./fakes/deliveries.ts";
 import { foreignWorker } from "./fixtures.ts";
 
@@ -67,9 +67,6 @@ export const attacks: Readonly<Record<RejectingLayer, Attack>> = {
   },
 };
 
-/** `stoppedBy` is `none` for an accepted delivery. */
-type Expected = { readonly status: number; readonly stoppedBy: string };
-
 type Scenario = {
   readonly layer: RejectingLayer;
   readonly declaredIn: string;
@@ -78,8 +75,8 @@ type Scenario = {
   readonly opened?: (chain: Chain) => Chain;
   /** Removes the protection. */
   readonly removed: (chain: Chain) => Chain;
-  readonly with: Expected;
-  readonly without: Expected;
+  readonly with: Outcome;
+  readonly without: Outcome;
 };
 
 /** Deletes rules of a phase: those with this action, or all. */
@@ -110,7 +107,7 @@ const fightingBots = ({ zone, ...chain }: Chain): Chain => ({
   zone: { ...zone, bot_management: { ...zone.bot_management, sbfm_definitely_automated: "managed_challenge" } },
 });
 
-const stopped = (status: number, stoppedBy: string): Expected => ({ status, stoppedBy });
+const stopped = (status: number, stoppedBy: string): Outcome => ({ status, stoppedBy });
 
 /** `unverifying`: the receiver without its signature check. */
 export const scenarios = (unverifying: Chain["receiver"]): Scenario[] => [

@@ -13,18 +13,13 @@ import { type Api, apiToken, permissions, startApi } from "../fakes/cloudflare/a
 import { type Edge, startEdge } from "../fakes/cloudflare/dataplane.ts";
 import { emptyZone } from "../fakes/cloudflare/zone.ts";
 import { type Change, type Delivery, delivery } from "../fakes/deliveries.ts";
+import type { Got } from "../fakes/webhook-api.ts";
 import { secrets } from "../fixtures.ts";
 import type { Host } from "./lab/host.ts";
 import { actors } from "./lab/net.ts";
 
-export type Answer = {
-  /** 0 if there was no answer; then `error` holds the reason. */
-  readonly status: number;
-  readonly servedBy: string;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: string;
-  readonly error?: string;
-};
+/** `error`: the reason of status 0. */
+export type Answer = Got & { readonly servedBy: string; readonly error?: string };
 
 export type World = Awaited<ReturnType<typeof worldAround<Workspace>>>;
 
