@@ -8,7 +8,6 @@ import { join } from "node:path";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { createAuthority } from "./cloudflare/authority.ts";
 
-export type HttpsServer = Awaited<ReturnType<typeof startHttpsServer>>;
 type Answer = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /** Writes ca.pem, own.pem and own.key: a certificate of this name, and of an authority of its own. */

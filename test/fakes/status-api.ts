@@ -100,5 +100,4 @@ export class StatusApi {
   }
 }
 
-export type RunningApi = Awaited<ReturnType<typeof startStatusApi>>;
 export const startStatusApi = () => startServerOf(new StatusApi());

@@ -1,20 +1,17 @@
 /** One request to a server that answers wrongly, too much, or only half. */
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, expect, onTestFinished, test, vi } from "vitest";
 import { exchange } from "../../service/exchange.ts";
-import { type HttpsServer, startHttpsServer, trust } from "../fakes/https-server.ts";
+import { startHttpsServer, trust } from "../fakes/https-server.ts";
 import { deadFirst } from "./dead-address.ts";
 
-let server: HttpsServer;
 let answer: (response: ServerResponse) => void;
 let sent: IncomingHttpHeaders;
-beforeAll(async () => {
-  server = await startHttpsServer(async ({ headers }, response) => {
-    sent = headers;
-    answer(response);
-  });
-  trust(server.ca);
+const server = await startHttpsServer(async ({ headers }, response) => {
+  sent = headers;
+  answer(response);
 });
+trust(server.ca);
 afterAll(() => server.close());
 
 const what = () => ({ url: server.origin, headers: {}, body: "{}" });

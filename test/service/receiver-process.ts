@@ -62,13 +62,6 @@ export function launched(root: string, { bundle, settings, known = both, names =
   return launched;
 }
 
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const { server, port } = await onLoopback();
-  await once(server.close(), "close");
-  return port;
-}
-
 /** `prepare` changes the spool before the start. `known`: the secrets of each hook, newest first. */
 export async function startReceiver(
   bundle: string,

@@ -10,10 +10,7 @@ let root: Root;
 beforeEach(() => {
   root = new Root();
 });
-afterEach(() => {
-  vi.unstubAllEnvs();
-  root.remove();
-});
+afterEach(() => void vi.unstubAllEnvs());
 
 /** Its output begins with the mark, after what a login shell prints. */
 const begun = "echo Welcome; printf 'No line end.pushgate: begin\\n'";

@@ -48,10 +48,7 @@ const until = (name: string): Promise<Made> =>
 
 test("a probe is one call over SSH, with the probe's text, through sudo where the login is not root, and throws why it failed", async () => {
   const root = new Root();
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-    root.remove();
-  });
+  onTestFinished(() => void vi.unstubAllEnvs());
   vi.stubEnv("PATH", `${root.folder}:${process.env.PATH}`);
   const received = (name: string) => readFileSync(root.at(name), "utf8");
   const answer = `echo Welcome; echo pushgate: begin; echo '{"pushgate":1,"rows":[["stamp","firewall","1"],["end"]]}'`;
@@ -164,7 +161,6 @@ function run(state: string, bundles: Parameters<typeof ship.applyCommand>[2] = [
   const input = `${program}the script`;
   const { status, stdout, stderr } = spawnSync("sh", ["-c", command], { input, encoding: "utf8", env });
   const files = existsSync(incoming) ? readdirSync(incoming).sort() : [];
-  root.remove();
   return { status, stdout, stderr, files };
 }
 

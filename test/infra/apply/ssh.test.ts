@@ -24,7 +24,6 @@ test.each([
   const path = `${up}/pushgate-${process.getuid?.()}`;
   const run = `up=${up} s=${path}; ${setUp}; ssh() { echo "$@"; }; ${text!.replace("/tmp/", `${up}/`).replace("exec ", "")}`;
   const { stdout } = spawnSync(shell!, [option!, run, ...rest, "a command"], { encoding: "utf8" });
-  root.remove();
   expect(stdout).toBe(
     "-akxT -o PermitLocalCommand=no -o ClearAllForwardings=yes -o BatchMode=yes -o StrictHostKeyChecking=yes -o ConnectTimeout=15 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 " +
       `-o ControlMaster=auto -o ControlPath=${multiplexes ? `${path}/%C` : "none"} -o ControlPersist=60 ` +
@@ -45,7 +44,6 @@ test("a host gets nothing of this computer, whatever ~/.ssh/config says, and wou
     const run = script.replace("exec ssh", `exec ssh -G -F ${config}`);
     return spawnSync("sh", ["-c", run, ...rest], { encoding: "utf8" }).stdout.match(leaks)?.length ?? 0;
   });
-  root.remove();
   expect(found).toEqual([0, 8]);
 });
 

@@ -37,7 +37,6 @@ test("a command that waits for what can no longer come fails", async () => {
   root.write("main.ts", "export const pushgate = () => new Promise(() => {});");
   copyFileSync(new URL("../../../infra/cli/pushgate.cjs", import.meta.url), root.at("pushgate.cjs"));
   const { status, stderr } = spawnSync(process.execPath, [root.at("pushgate.cjs")], { encoding: "utf8" });
-  root.remove();
   expect([status, stderr]).toEqual([1, "pushgate: the command ended before its work did.\n"]);
 });
 

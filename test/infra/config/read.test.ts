@@ -16,7 +16,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
-  root.remove();
 });
 
 test("the program queries the API that the provider does, with its token", () => {

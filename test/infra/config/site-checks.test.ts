@@ -307,7 +307,6 @@ describe("deploy key", () => {
     const file = root.at(name);
     skip(spawnSync("ssh-keygen", ["-q", "-f", file, ...args]).error !== undefined, "apt-get install openssh-client");
     const key = readFileSync(file, "utf8");
-    root.remove();
     for (const text of [key, key.replaceAll("\n", "\r\n").trimEnd()])
       expectFaults({ ...overSsh, ...withKey(text) }, ...(isLocked ? ["secrets.site.deployKey has a passphrase"] : []));
   });

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { add, type Report, waiting } from "../../../service/builder/outbox.ts";
 import { channelsOf } from "../../../service/reporter/channels.ts";
 import { handOver } from "../../../service/reporter/mail.ts";
@@ -21,7 +21,7 @@ import {
 } from "../../../service/reporter/send.ts";
 import type { Reporter } from "../../../service/reporter/settings.ts";
 import { trust } from "../../fakes/https-server.ts";
-import { type RunningApi, startStatusApi } from "../../fakes/status-api.ts";
+import { startStatusApi } from "../../fakes/status-api.ts";
 import { anywhere, both, bundled, type Rewrite, replaced } from "../bundles.ts";
 import { folder, onFolder } from "../own-folder.ts";
 
@@ -30,12 +30,9 @@ const site = "https://www.example.org/";
 const [team, ops] = ["team", "ops"];
 const quick: Terms = { first: 20, longest: 80, age: 60_000, look: 10, answer: 5 };
 
-let running: RunningApi;
+const running = await startStatusApi();
+trust(running.ca);
 let lines: Line[];
-beforeAll(async () => {
-  running = await startStatusApi();
-  trust(running.ca);
-});
 afterAll(() => running.close());
 onFolder();
 beforeEach(() => {

@@ -1,17 +1,14 @@
 /** `npx pushgate adopt` among several candidates of each kind. The rest of the command: test/engine/adopt.test.ts. */
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { find, type Resource } from "../../../../infra/cli/stack/live-objects.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { records } from "../../../../infra/edge/dns.ts";
-import { type Api, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
+import { apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { createAuthority } from "../../../fakes/cloudflare/authority.ts";
 import { emptyZone } from "../../../fakes/cloudflare/zone.ts";
 import { exampleHost, served, siteHostname } from "../../../fixtures.ts";
 
-let api: Api;
-beforeAll(async () => {
-  api = await startApi({ zone: emptyZone("example.org", "pro") });
-});
+const api = await startApi({ zone: emptyZone("example.org", "pro") });
 afterAll(() => api.close());
 beforeEach(() => {
   Object.assign(api.zone, emptyZone("example.org", "pro"));

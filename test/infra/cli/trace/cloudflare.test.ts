@@ -1,10 +1,10 @@
 /** What `npx pushgate trace` reads of Cloudflare's security events from the fake API, and what it prints without them. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { atCloudflare } from "../../../../infra/cli/trace/cloudflare.ts";
 import { traceText } from "../../../../infra/cli/trace/text.ts";
 import { verdict } from "../../../../infra/trace/verdict.ts";
 import { UserError } from "../../../../infra/user-error.ts";
-import { type Api, apiToken, type Fault, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
+import { apiToken, type Fault, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
 import { analyticsPermission } from "../../../fakes/cloudflare/graphql.ts";
 import { type Row, securityLog } from "../../../fakes/cloudflare/security-log.ts";
 import { emptyZone, type Rule } from "../../../fakes/cloudflare/zone.ts";
@@ -13,14 +13,11 @@ import { Hosts } from "../hosts.ts";
 const hosts = new Hosts();
 /** Tokens without the permission to read events, and without the one to read rules. */
 const [blind, reader] = ["b".repeat(40), "r".repeat(40)] as const;
-let api: Api;
-beforeAll(async () => {
-  const tokens = {
-    [apiToken]: [...permissions, analyticsPermission],
-    ...{ [blind]: permissions, [reader]: ["Zone Read", analyticsPermission] },
-  };
-  api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
-});
+const tokens = {
+  [apiToken]: [...permissions, analyticsPermission],
+  ...{ [blind]: permissions, [reader]: ["Zone Read", analyticsPermission] },
+};
+const api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
 afterAll(() => api.close());
 
 const ray = "8f0c2d1e3a4b5c6d";

@@ -1,12 +1,12 @@
 /** The dry run of a preview with the fake API, without an engine: it checks token and rules, and writes nothing. */
 import * as pulumi from "@pulumi/pulumi";
-import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, expect, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { CloudflareError, type LiveZone } from "../../../../infra/edge/zone/live-zone.ts";
-import { type Api, permissions as all, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
+import { permissions as all, apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
 import { clientOf } from "../../../fakes/cloudflare/client.ts";
 import { emptyZone, type Rule, type Ruleset } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, serving, siteHostname } from "../../../fixtures.ts";
@@ -14,14 +14,11 @@ import { example, exampleHost, serving, siteHostname } from "../../../fixtures.t
 const settings: Settings = { ...example, edge: { plan: "free", botFightMode: "off", generation: 1 } };
 const absent: Settings = { ...settings, hosts: [{ ...exampleHost, state: "absent" }] };
 const tokens: Record<string, readonly string[]> = {};
-let api: Api;
+const api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
 const client = clientOf(() => api);
-let zone: LiveZone;
-beforeAll(async () => {
-  api = await startApi({ zone: emptyZone("example.org", "free"), tokens });
-  const none = { name: "default", description: "", rules: [] };
-  zone = { id: api.zone.id, name: "example.org", plan: "free", phases: { custom: none, origin: none, config: none } };
-});
+const none = { name: "default", description: "", rules: [] };
+const phases = { custom: none, origin: none, config: none };
+const zone: LiveZone = { id: api.zone.id, name: "example.org", plan: "free", phases };
 afterAll(() => api.close());
 beforeEach(() => {
   tokens[apiToken] = all;

@@ -3,7 +3,7 @@
  * that rules of the zone's own stay, and test/engine/lock.test.ts what protects them.
  */
 import * as pulumi from "@pulumi/pulumi";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Plan, Settings } from "../../../../infra/config/settings.ts";
 import { cloudflareApi, zoneNamed } from "../../../../infra/edge/api.ts";
 import { bots } from "../../../../infra/edge/bots.ts";
@@ -13,7 +13,7 @@ import { assertFits, rulesOf } from "../../../../infra/edge/zone/fits.ts";
 import { inspect } from "../../../../infra/edge/zone/live-zone.ts";
 import { keeper, ruleset } from "../../../../infra/edge/zone/lock.ts";
 import { foreignRules, phaseNames, quoted, type Rule } from "../../../../infra/edge/zone/phase.ts";
-import { type Api, apiToken, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
+import { apiToken, permissions, startApi } from "../../../fakes/cloudflare/api.ts";
 import { emptyZone } from "../../../fakes/cloudflare/zone.ts";
 import { example, exampleHost, served, siteHostname } from "../../../fixtures.ts";
 import { setMocks } from "../../mocks.ts";
@@ -21,12 +21,9 @@ import { setMocks } from "../../mocks.ts";
 // biome-ignore lint/suspicious/noExplicitAny: a resource's inputs have as many shapes as there are resources
 type Seen = { type: string; name: string; inputs: any };
 
-let api: Api;
 const tokens: Record<string, readonly string[]> = {};
+const api = await startApi({ zone: emptyZone("example.org", "pro"), tokens });
 const client = () => cloudflareApi({ baseUrl: api.url, token: apiToken });
-beforeAll(async () => {
-  api = await startApi({ zone: emptyZone("example.org", "pro"), tokens });
-});
 afterAll(() => api.close());
 
 let declared: Seen[];

@@ -1,5 +1,6 @@
 /** ssh as git starts it, with the real sshd and ssh-agent, on a host whose owner has configured ssh for other programs. */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
@@ -7,7 +8,7 @@ import { afterAll, beforeEach, expect, test } from "vitest";
 import type { Builder } from "../../../../service/builder/settings.ts";
 import { environment } from "../../../../service/builder/source/git.ts";
 import { Repository } from "../../../fakes/git-repository.ts";
-import { freePort, onLoopback } from "../../receiver-process.ts";
+import { onLoopback } from "../../receiver-process.ts";
 import { cannotBuild } from "../harness.ts";
 import { type HostileHost, hostileHost, noHostileHost } from "../hostile-host.ts";
 import { type Changes, changed, gitWith } from "./git-scene.ts";
@@ -54,7 +55,9 @@ const knownHost = (name: "host" | "impostor") => `[127.0.0.1]:${server.port} ${p
 const pin = (name: "host" | "impostor") => writeFileSync(at(pinned), knownHost(name));
 
 async function startServer() {
-  const port = await freePort();
+  // It was free a moment ago.
+  const { server: free, port } = await onLoopback();
+  await once(free.close(), "close");
   // What sshd needs as root.
   if (process.getuid?.() === 0) mkdirSync("/run/sshd", { recursive: true });
   const uploads = `restrict,command="git upload-pack ${at("site.git")}"`;
