@@ -95,6 +95,11 @@ find_manual() {
   done
 }
 
+# Begins the shell of a layer: it reads the changed paths, up to an empty line. Those of many sites are longer than a
+# variable of the environment may be, 128 KiB.
+take_changed='changed=; while IFS= read -r path && [ -n "$path" ]; do changed="$changed$path
+"; done'
+
 restore() { # touched paths that stay as they are
   for path in $touched; do
     ! is_line "$path" "$1" || continue
@@ -110,7 +115,8 @@ restore() { # touched paths that stay as they are
     fi
   done
   # Before `activate`, what runs is still what the last apply left.
-  { [ "$activated" = 0 ] && [ -n "$applied" ]; } || changed=$touched sh -c "$script$nl$reactivate" sh >&2 </dev/null
+  { [ "$activated" = 0 ] && [ -n "$applied" ]; } ||
+    printf '%s\n' "$touched" | sh -c "$take_changed$nl$script$nl$reactivate" sh >&2
 }
 
 restore_former() {
@@ -198,7 +204,7 @@ facts_hold() {
 run_activate() { # changed paths
   activated=1
   # A pipe from a shell function: what `input` prints, such as secrets, is in no argv, no environment and no file.
-  input | changed=$1 sh -ec "$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
+  { printf '%s\n' "$1" && input; } | sh -ec "$take_changed$nl$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
 }
 
 # Sets `strays` to what the globs match and the layer does not declare, except folders on the way to a declared file.

@@ -43,4 +43,4 @@ system bpf 'perl -e '\''
   print $found ? "absent" : "unknown"'\'' "$(uname -m)"'
 system sendmail '[ -e /usr/sbin/sendmail ] && echo there'
 # Last: preflight takes a report without it as cut.
-system dnat 'nft -t list ruleset | sed -n "/[dD][nN][aA][tT]/s/.*dport \([0-9]*\).*/\1/p" | sort -un'
+system dnat 'nft -t list ruleset | sed -n "/[dD][nN][aA][tT]/s/.*dport \({[^}]*}\|[^ ]*\).*/\1/p" | sort -u'

@@ -8,7 +8,8 @@ retire() { :; }
 # Names and lines of others: their control characters, and the line end of a name, would speak in pushgate's voice.
 printable() { LC_ALL=C tr -c " -~${1-}" '?'; } # "\n" for lines
 
-say() { { printf '%s: %s' "$layer" "$*" | printable; echo; } >&2; }
+# The reader may be gone, as where Ctrl-C ended the connection.
+say() { { printf '%s: %s' "$layer" "$*" | printable; echo; } >&2 || :; }
 
 # Whether $1 is one of the words in $2.
 among() { case " $2 " in *" $1 "*) ;; *) return 1 ;; esac }

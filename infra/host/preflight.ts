@@ -130,6 +130,12 @@ const network: Check = ({ report: { system }, fault }) => {
   }
 };
 
+/** Of ports as nft prints them, such as 8000-9000. */
+const isWithin = (port: number) => (range: string) => {
+  const [first = 0, last = first] = range.split("-").map(Number);
+  return first <= port && port <= last;
+};
+
 const originPort: Check = ({ host: { originPort: port, hostname }, report, answer, fault }) => {
   const fix = `Set \`originPort\` of the host with the hostname ${hostname} to a free port.`;
   const own: readonly string[] = [units.nginxSocket, units.nginx];
@@ -137,7 +143,11 @@ const originPort: Check = ({ host: { originPort: port, hostname }, report, answe
   const names = new Set(holders.map(({ process }) => process || "a process without a name (the kernel's)"));
   if (report.sshPort === port || names.has("sshd"))
     fault(`the origin port ${port} is the SSH port, and admitting only Cloudflare would lock you out. ${fix}`);
-  else if (answer("dnat").split("\n").includes(String(port)))
+  else if (
+    answer("dnat")
+      .match(/\d+(-\d+)?/g)
+      ?.some(isWithin(port))
+  )
     fault(`a container publishes the origin port ${port} (a DNAT rule), so traffic never reaches nginx. ${fix}`);
   else if (names.size > 0) fault(`the origin port ${port} is in use by ${[...names].join(", ")}. ${fix}`);
 };

@@ -71,7 +71,8 @@ parents() {
 firewall() {
   drift=$(sh "$lib/firewall-drift")
   [ "$drift" != "as declared" ] || return 0
-  said=$(nft --file "$table" 2>&1) ||
+  # Once more: another program may have changed tables at that moment.
+  said=$(nft --file "$table" 2>&1 || { sleep 1 && nft --file "$table" 2>&1; }) ||
     close firewall "the firewall's table is not as declared and could not be loaded: $said" "nft --check --file $table"
   echo "the firewall's table was not as declared, loaded it again: $drift"
   # A stop of nftables.service stops it.
@@ -94,17 +95,17 @@ egress() {
   fi
 }
 
-# A restart, which loses nothing, puts an upgraded nginx or library into force. dpkg keeps a file's time of modification, not
-# that of its inode's change.
-upgrade() {
-  since=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$nginx")
+# A restart, which loses nothing, puts an upgraded program or library into force. dpkg keeps a file's time of modification,
+# not that of its inode's change.
+upgrade() { # service, program
+  since=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$1")
   [ -n "$since" ] || return 0
-  libraries=$(ldd /usr/sbin/nginx | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p')
+  libraries=$(ldd "$2" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p')
   # shellcheck disable=SC2086
-  newer=$(find -L /usr/sbin/nginx $libraries -newerct "$since" | paste -sd ' ' -)
+  newer=$(find -L "$2" $libraries -newerct "$since" | paste -sd ' ' -)
   [ -n "$newer" ] || return 0
-  echo "restarting $nginx, because these files are newer: $newer"
-  systemctl --no-block try-restart "$nginx"
+  echo "restarting $1, because these files are newer: $newer"
+  systemctl --no-block try-restart "$1"
 }
 
 # While a closed socket is tried again, only root may connect to it: nginx's workers must not before the proof. One that an
@@ -129,15 +130,15 @@ TABLE
   systemctl start $closed
 }
 
-# An admitted source may meet a full backlog: a source that must connect has three attempts, one that must not has one.
+# An admitted source may meet a full backlog, and the prober itself may be killed: both have three attempts, a source that
+# must not connect has one.
 # The second miss restarts the receiver, which loses nothing, and with which systemd 257 enforces a changed allowlist.
 probe() {
   for attempt in 1 2 3; do
     # shellcheck disable=SC2086
     said=$(systemctl show -p Id -p ActiveState -p Listen -p IPAddressAllow "$sockets" | perl "$lib/prober" $must_reject 2>&1)
     code=$?
-    case $code in 3 | 4) ;; *) break ;; esac
-    [ "$attempt" != 2 ] || systemctl try-restart "$receiver"
+    case $code in 0 | 1 | 5) break ;; 3 | 4) [ "$attempt" != 2 ] || systemctl try-restart "$receiver" ;; esac
     [ "$attempt" = 3 ] || sleep 1
   done
 }
@@ -146,7 +147,8 @@ mkdir -p "$run"
 nft delete table inet pushgate_trial 2>/dev/null
 firewall
 egress
-upgrade
+upgrade "$nginx" /usr/sbin/nginx
+upgrade "$receiver" /usr/bin/node
 filtered="see whether something filters lo (nft list ruleset), and systemctl status '$sockets'"
 # Whether the rule is in force shows in the proof.
 sh "$lib/routing" || filtered="systemctl status pushgate-routing.service"

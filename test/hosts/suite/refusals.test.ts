@@ -29,7 +29,7 @@ const [fit, blind] = await Promise.all([
 await fit.writeFile("/usr/local/bin/listener", listener, "0755");
 await fit.inside(`set -e
 systemd-run --quiet listener ${ports.process}
-nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport ${ports.published} dnat to 172.17.0.2:80; }; }'
+nft 'table ip container-nat { chain prerouting { type nat hook prerouting priority dstnat; tcp dport { 80, ${ports.published} } dnat to 172.17.0.2:80; }; }'
 echo 'Port 22
 Port ${ports.ssh}' >/etc/ssh/sshd_config.d/ports.conf
 systemctl restart ssh`);

@@ -1,4 +1,5 @@
 /** apply.sh with the real shell: layers arrive, are rejected, fail and leave. */
+import { spawnSync } from "node:child_process";
 import {
   appendFileSync,
   chmodSync,
@@ -45,9 +46,21 @@ test("apply installs files, the daemon loads the changed ones, the stamp is vali
   const activate = `printf %s "$changed" >${report}\n${layer.activate}\necho printed`;
   expect(host.apply({ ...layer, activate }, next)).toMatchObject({ status: 0, stdout: "printed\n" });
   const changed = ["pg-one", "pg.d/sub/four", "pg.d/three"].map((name) => join(host.etc, name));
-  expect(readFileSync(report, "utf8").split("\n").sort()).toEqual(changed.sort());
+  expect(readFileSync(report, "utf8").trim().split("\n").sort()).toEqual(changed.sort());
   expect(asDeclared(host, after, true, [])).toBe(true);
   expect(existsSync(join(host.state, "work"))).toBe(false);
+});
+
+test("the shell of a layer gets more changed paths than a variable of the environment holds, and goes on where its reader is gone", () => {
+  const read = (path: string) => readFileSync(new URL(`../../../infra/${path}`, import.meta.url), "utf8");
+  const [, take = ""] = /^take_changed='(.*?)'$/ms.exec(read("apply/apply.sh"))!;
+  const paths = `/etc/${"x".repeat(200)}\n`.repeat(1_000);
+  const shell = `layer=x\n${read("host/common.sh")}\n${take}\nsay lost; echo "\${#changed}"; cat`;
+  const run = spawnSync("sh", ["-ec", `exec 2>/dev/full\n${shell}`], {
+    input: `${paths}\nits input`,
+    encoding: "utf8",
+  });
+  expect(run.stdout).toBe(`${paths.length}\nits input`);
 });
 
 test("apply does not write an unchanged file again, and restores the mode of one whose text is as declared", () => {

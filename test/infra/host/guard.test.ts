@@ -3,7 +3,7 @@
  * filter drops each source that a socket does not admit; here an nft rule does.
  */
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { sourceSets } from "../../../infra/config/derived.ts";
 import { firewallLayer } from "../../../infra/host/firewall/firewall.ts";
@@ -202,6 +202,10 @@ rm -rf usr etc bin ${runtime}; cp -a kept/. .; hash -r; nft flush ruleset; print
 : >calls; : >admitting; : >disabled; : >began; printf 'pushgate.slice\n\npushgate.slice\n' >slices
 nft -f ${rules}; ${enforced()}`;
 const [good, closed] = ["exit 0, open: 2, trial: 0", "exit 1, open: 0, trial: 0"];
+/** Of each program that there is here. */
+const newer = ["/usr/sbin/nginx", "/usr/bin/node"]
+  .filter(existsSync)
+  .map((program) => expect.stringContaining(`because these files are newer: ${program} `));
 
 const scenes: readonly (readonly [what: string, script: string, prints: readonly unknown[]])[] = [
   [
@@ -240,9 +244,17 @@ ${guards} ${guards} nft list tables | grep egress; grep pushgate-build calls || 
     ],
   ],
   [
-    "restarts nginx once its program or a library is newer than its process, and not before",
+    "restarts nginx and the receiver once their program or a library is newer than their process, and not before",
     `date +@%s >began\n${guards} echo @1 >began\n${guards} grep -c try-restart calls`,
-    ["proven", good, expect.stringContaining("because these files are newer: /"), "proven", good, "1"],
+    ["proven", good, ...newer, "proven", good, `${newer.length}`],
+  ],
+  [
+    "looks and loads again where the prober was killed and nft failed, once",
+    `cp ${prober} real; nft delete table inet pushgate
+${program(prober, '[ -e looked ] || { : >looked; exit 137; }\nexec perl real "$@"\n')}
+${program(root.at("bin/nft"), '[ "$1" != --file ] || [ -e loaded ] || { : >loaded; exit 1; }\nPATH=${PATH#*:} exec nft "$@"\n')}
+${guards} rm bin/nft; mv real ${prober}`,
+    ["the firewall's table was not as declared, loaded it again: absent", "proven", good],
   ],
   [
     "stops sockets and receiver while the allowlist is not enforced, and opens what is enabled once it is",

@@ -64,7 +64,9 @@ test.each<Row>([
   ["SSH's port", check({}, { sshPort: port }), /the origin port \d+ is the SSH port.*lock you out/],
   ["SSH's port, through sudo", beside(port, "sshd"), /is the SSH port/],
   ["a port of a program", beside(port, "java"), /origin port \d+ is in use by java\. Set `originPort`/],
-  ["a port of a container", check({ dnat: yes(`80\n${port}`) }), /a container publishes the origin port/],
+  ...[`80\n${port}`, `{ 80, ${port} }`, `80-${port}`, `${port}-65535`].map(
+    (ports): Row => ["a port of a container", check({ dnat: yes(ports) }), /a container publishes the origin port/],
+  ),
   ["a port of two programs", beside(port, "java", "", "caddy", "java"), /is in use by java, caddy\. Set/],
   ["the receiver's port", beside(receiverPort, "mongod"), /the receiver's for \w+, is in use by mongod/],
   ...["my-pushgate-receiver-github.socket", "pushgate-receiver-github.socket.service"].map(
