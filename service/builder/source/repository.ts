@@ -80,13 +80,17 @@ function refspecsOf({ branch, previews }: BuilderSettings): string[] {
   return [...patterns.map((pattern) => `+refs/heads/${pattern}:${branches}/${pattern}`), `^refs/heads/${branch}`];
 }
 
-/** The heads of branches that have previews, those with the newest commits first. */
-export async function branchHeads({ git, settings: { previews } }: BuildContext) {
+/**
+ * The heads of branches that have previews, those with the newest commits first. Of the site's own branch the clone has a
+ * former head, where it had a preview before: git neither updates nor prunes what a negative refspec excludes.
+ */
+export async function branchHeads({ git, settings }: BuildContext) {
   const format = "--format=%(objectname) %(refname:lstrip=3)";
   const { code, stdout, stderr } = await git(["for-each-ref", "--sort=-committerdate", format, branches]);
   if (code !== 0) throw new CloneFault(`git cannot list the branches: ${lastLine(stderr)}`);
   const heads = [...stdout.matchAll(/^(\S+) (.+)$/gm)].map(([, commit = "", branch = ""]) => ({ branch, commit }));
-  return heads.filter(({ branch }) => isAmong(branch, previews?.branches ?? []));
+  const { branch: own, previews } = settings;
+  return heads.filter(({ branch }) => branch !== own && isAmong(branch, previews?.branches ?? []));
 }
 
 /** Fetches the branch with its whole history, and returns the commit of its head; "" for previews, of which it fetches all. Throws Setback, CloneFault. */

@@ -98,6 +98,14 @@ test("a preview leaves with its branch, and the oldest where there are more than
   expect(refsOf(site)).toEqual(["refs/pushgate/branches/a", "refs/pushgate/branches/c"]);
 });
 
+test("the preview of a branch that becomes the site's own leaves", async () => {
+  for (const name of ["next", "other"]) branch(name);
+  await site.delivered();
+  const builder = { ...site.builder, settings: { ...site.builder.settings, branch: "next" } };
+  expect((await site.delivered(builder)).last).toMatchObject({ reason: expect.stringContaining("the branch main") });
+  expect(folders()).toEqual(["main", "other"]);
+});
+
 test("the git host gets each branch's result with its address", async () => {
   // Of no other test: within a second, commits of the same files are one, and the outbox is of all tests.
   const commits = [branch("a", { "content/post/own.md": "---\ntitle: Own\n---\n" }), branch("b", brokenLayout)];
