@@ -70,16 +70,19 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
     return !again.has(folder) && (has("request") || (has("tick") && note.attempts < mostAttempts));
   });
   const [next] = stale;
-  const kept = Object.keys(built).filter(
-    (folder) => folder !== next?.folder && wanted.some((one) => one.folder === folder),
-  );
+  const isWanted = (folder: string) => wanted.some((one) => one.folder === folder);
+  const kept = Object.keys(built).filter((folder) => folder !== next?.folder && isWanted(folder));
+  const gone = Object.keys(built).filter((folder) => !isWanted(folder));
   run.preview = next;
-  run.more = stale.length > 1;
+  // Where the build fails, another run removes what is gone.
+  run.more = stale.length > 1 || (next !== undefined && gone.length > 0);
   if (!run.more) again.clear();
-  else if (next && notes[next.folder]) again.add(next.folder);
+  else if (next) again.add(next.folder);
 
-  const release = async (source: Source, found: Build, intact: ReadonlySet<string>) =>
-    publish(context, run, await makeRelease(settings, places, source, found, intact, kept));
+  const release = async (source: Source, found: Build, intact: ReadonlySet<string>) => {
+    await publish(context, run, await makeRelease(settings, places, source, found, intact, kept));
+    run.more = stale.length > 1;
+  };
   const ofKept = Object.fromEntries(kept.map((folder) => [folder, built[folder]!]));
   const { last } = run;
   if (next) {
@@ -92,9 +95,8 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
       const previews = { ...ofKept, [folder]: own };
       return release({ ...source, previews }, moved(places, folder, found), intact);
     });
-  } else if (published && kept.length < Object.keys(built).length) {
-    const gone = Object.entries(built).flatMap(([folder, { branch }]) => (kept.includes(folder) ? [] : [branch]));
-    last.reason = `removed: ${gone.join(", ")}`;
+  } else if (published && gone.length > 0) {
+    last.reason = `removed: ${gone.map((folder) => built[folder]!.branch).join(", ")}`;
     const none = { folders: [], files: [], links: [], others: [], hashes: new Map() };
     const { commit, from } = published;
     const source = { commit, from, warnings: last.warnings, previews: ofKept };

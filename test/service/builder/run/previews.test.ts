@@ -96,6 +96,16 @@ test("a preview leaves with its branch, and the oldest where there are more than
   expect((await site.delivered()).last).toMatchObject({ result: "published", reason: "removed: b" });
   expect(folders()).toEqual(["a", "c"]);
   expect(refsOf(site)).toEqual(["refs/pushgate/branches/a", "refs/pushgate/branches/c"]);
+  // Also where another branch's build fails, which is tried once.
+  site.repository.remove("refs/heads/a");
+  branch("bad", brokenLayout);
+  site.tick();
+  await site.work();
+  expect(reasons().slice(-3)).toEqual([
+    "published: removed: b",
+    expect.stringMatching(/^failed/),
+    "published: removed: a",
+  ]);
 });
 
 test("the preview of a branch that becomes the site's own leaves", async () => {
