@@ -29,16 +29,21 @@ const mostAttempts = 4;
 /** Folders whose failed builds were tried again for the present markers. */
 const again = new Set<string>();
 
-const notesOf = ({ unbuilt }: Places): Notes => readJson(unbuilt) ?? {};
+/** None of builds with other settings: with those of now each may succeed. */
+function notesOf({ settings, places }: BuildContext): Notes {
+  const found = readJson(places.unbuilt);
+  return found?.settings === JSON.stringify(settings) ? found.notes : {};
+}
 
-export function noteUnbuilt(places: Places, run: Run): void {
+export function noteUnbuilt(context: BuildContext, run: Run): void {
+  const { settings, places } = context;
   if (run.preview === undefined) return;
   const { folder, commit } = run.preview;
-  const { [folder]: former, ...others } = notesOf(places);
+  const { [folder]: former, ...others } = notesOf(context);
   const attempts = former?.commit === commit ? former.attempts + 1 : 1;
-  const notes = [...Object.entries(others), [folder, { commit, attempts }]].slice(-mostNoted);
+  const notes = Object.fromEntries([...Object.entries(others), [folder, { commit, attempts }]].slice(-mostNoted));
   run.isNoted = tried(() => {
-    writeWhole(places.unbuilt, JSON.stringify(Object.fromEntries(notes)), 0o600);
+    writeWhole(places.unbuilt, JSON.stringify({ settings: JSON.stringify(settings), notes }), 0o600);
     return true;
   });
 }
@@ -62,7 +67,7 @@ export async function advancePreviews(context: BuildContext, markers: readonly M
     const folder = folderOf(branch);
     return { branch, commit, folder, url: `${url}${folder}/` };
   });
-  const notes = notesOf(places);
+  const notes = notesOf(context);
   const stale = wanted.filter(({ folder, commit }) => {
     const [former, note] = [built[folder], notes[folder]];
     const isSame = former?.commit === commit && !movedFrom({ ...former, release: "" }, settings);

@@ -33,7 +33,7 @@ export async function runOnce(context: BuildContext, markers: readonly Marker[])
     return run.end();
   } catch (error) {
     const { result, message } = error instanceof CloneFault ? failed(error.message) : setbackOf(error);
-    noteUnbuilt(context.places, run);
+    noteUnbuilt(context, run);
     return run.end({ result, reason: message });
   }
 }

@@ -54,17 +54,17 @@ test("each branch but the site's own is at an address of its own, and a push to 
   expect(site.journal).toHaveLength(3);
 });
 
-test("a build that fails delays no other branch, is tried again by the timer three times, and by each request", async () => {
+test("a build that fails delays no other branch, is tried again by the timer three times, by each request, and anew with other settings", async () => {
   branch("bad", brokenLayout);
   branch("good");
   await site.delivered();
   expect(folders()).toEqual(["good"]);
   expect(site.journal.map(({ result }) => result).toSorted()).toEqual(["failed", "published"]);
   expect(site.status().failing).toBeUndefined();
-  const runs = async (mark: () => void) => {
+  const runs = async (mark: () => void, builder = site.builder) => {
     const before = site.journal.length;
     mark();
-    await site.work();
+    await site.work(builder);
     return reasons().slice(before);
   };
   const failed = [expect.stringMatching(/^failed: .*nothing/)];
@@ -73,6 +73,9 @@ test("a build that fails delays no other branch, is tried again by the timer thr
   for (const _ of [2, 3, 4]) expect(await runs(site.tick)).toEqual(failed);
   expect(await runs(site.tick)).toEqual(none);
   expect(await runs(() => site.request("me"))).toEqual(failed);
+  const settings = { ...site.builder.settings, submodules: false };
+  for (const expected of [failed, failed, failed, failed, none])
+    expect(await runs(site.tick, { ...site.builder, settings })).toEqual(expected);
   branch("bad", { "layouts/index.html": "right" });
   expect(await runs(site.deliver)).toEqual([`published: the branch bad, at ${url}bad/`]);
   expect(await runs(site.deliver)).toEqual(["nothing: 2 branches are published as they are"]);
