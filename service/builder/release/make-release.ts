@@ -5,9 +5,9 @@ import { tried } from "../../tried.ts";
 import { needRoom } from "../build/disk.ts";
 import { type Build, pagesOf } from "../build/gate.ts";
 import { runChild } from "../child.ts";
-import { below, counting, isUnder, remove, type Tree } from "../files.ts";
+import { below, counting, isUnder, remove, type Tree, tooMany } from "../files.ts";
 import type { Places } from "../places.ts";
-import { failed, listed } from "../run/setback.ts";
+import { failed, listed, rejected } from "../run/setback.ts";
 import type { BuilderSettings } from "../settings.ts";
 import { copy, type Hashed, hashOf } from "./hashed.ts";
 import { currentRelease, draft, filesOf, type Manifest, nextId, type ReleaseFile, seal, staying } from "./releases.ts";
@@ -105,7 +105,10 @@ function carryAlong(
       if (!(isAsset || isKept) || files.has(path)) continue;
       const from = join(places.release(id), path);
       const isIntact = () => (id === current ? intact.has(path) : hashOf(from)?.sha256 === entry.sha256);
-      if (!fits(path)) many += 1;
+      const isOneTooMany = !fits(path);
+      if (isOneTooMany && isKept)
+        throw rejected(`all previews together have ${tooMany}. Lower hooks[].site.previews.keep, or remove branches.`);
+      if (isOneTooMany) many += 1;
       else if (!isIntact()) changed.push(`${id}/${path}`);
       else if (linked(from, join(folder, path))) files.set(path, entry);
     }

@@ -39,11 +39,11 @@ let warnings: string[];
 let commits = 0;
 const looked = () => lookAt(places.out, 1 << 30);
 
-async function make({ found } = looked(), of = places) {
+async function make({ found } = looked(), of = places, kept: readonly string[] = []) {
   warnings = [];
   const commit = (++commits).toString(16).padStart(40, "0");
   const same = await intact(of, currentRelease(of));
-  return makeRelease({ assets: ["css", "png"] }, of, { commit, from: { folder: "" }, warnings }, found, same);
+  return makeRelease({ assets: ["css", "png"] }, of, { commit, from: { folder: "" }, warnings }, found, same, kept);
 }
 
 /** Publishes these files and no others. Returns the release's id. */
@@ -147,13 +147,15 @@ test("an asset that was changed or removed on the disk is not carried along, and
   expect(warnings).toEqual([`files changed on the disk are not carried along: ${one}/a.css, ${one}/gone.css`]);
 });
 
-test("no more assets are carried along than a release may have files", async () => {
+test("no more assets are carried along than a release may have files, and previews that are more reject a build", async () => {
   const one = await release({});
   const manifest = JSON.parse(readFileSync(places.manifest(one), "utf8"));
-  manifest.files = Array.from({ length: 2_100 }, (_, i) => [`${"x".repeat(4_000)}${i}.css`, 1, ""]);
+  manifest.files = Array.from({ length: 2_100 }, (_, i) => [`draft/${"x".repeat(3_994)}${i}.css`, 1, ""]);
   writeFileSync(places.manifest(one), JSON.stringify(manifest));
   await release({ "own.css": "" });
   expect(warnings).toContainEqual(expect.stringMatching(/^8 assets of former releases are not carried along/));
+  switchTo(places, one);
+  await expect(make(looked(), places, ["draft"])).rejects.toThrow("all previews together have more than 100,000 files");
 });
 
 test.each<[string, (id: string) => unknown, string]>([
