@@ -2,7 +2,7 @@
 import { printable } from "../../printable.ts";
 import { readJson, readText, writeWhole } from "../files.ts";
 import { add, type Report } from "../outbox.ts";
-import type { Places } from "../places.ts";
+import { heldHead, type Places } from "../places.ts";
 import { changedBetween, deployed, filesOf, readManifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 import type { Failing } from "./pauses.ts";
@@ -45,8 +45,11 @@ export function reportResult(given: Given, run: Run, turn: Turn): void {
     const isOpen = last?.state === "pending";
     const built = commit ?? run.head ?? (isOpen ? last.commit : null);
     if (built !== last?.commit) endFormer(given, last);
-    // Most runs build nothing, and report only if a power cut interrupted a build after its publish.
-    if (built !== null && (result !== "nothing" || (isOpen && last.commit === built))) {
+    // Most runs build nothing, and report only if a power cut interrupted a build after its publish, or if the commit that
+    // is published failed since.
+    const isPublished = () => deployed(given.places)?.commit === built && heldHead(given.places) !== built;
+    const isDue = last?.commit === built && (isOpen || (last?.state === "failure" && isPublished()));
+    if (built !== null && (result !== "nothing" || isDue)) {
       const state = isGood(run.last) ? "success" : "failure";
       const count = `${warnings.length} warning${warnings.length === 1 ? "" : "s"}`;
       const published = warnings.length === 0 ? "Published." : `Published, with ${count}: ${warnings.join("; ")}`;

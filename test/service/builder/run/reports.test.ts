@@ -4,13 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { type Report, waiting } from "../../../../service/builder/outbox.ts";
+import { holdHead } from "../../../../service/builder/places.ts";
 import { draft, seal, switchTo } from "../../../../service/builder/release/releases.ts";
 import { reportBegin, reportPurge, reportResult } from "../../../../service/builder/run/reports.ts";
 import { Run } from "../../../../service/builder/run/status.ts";
 import { reportEnd } from "../../../../service/builder/run/unit-end.ts";
 import type { BuilderSettings } from "../../../../service/builder/settings.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
-import { manifestOf, releaseId } from "../harness.ts";
+import { makeReleases, manifestOf, releaseId } from "../harness.ts";
 import { siteFiles } from "../hugo-site.ts";
 import { onCopies, onPlaces, places, site } from "../scene.ts";
 
@@ -105,6 +106,19 @@ describe("a result", () => {
     end({ result: "nothing", commit: c, reason: "published already" });
     expect(all()[0]!.reason).toBe("published already");
     expect(added()).toEqual(["status success cccccc"]);
+  });
+
+  test("of the published commit is a success again with a run that builds nothing, but for a rollback's", () => {
+    makeReleases(places, 1);
+    switchTo(places, releaseId(1));
+    const sent = (commit: string, held: string) => {
+      holdHead(places, held);
+      end({ result: "failed", commit });
+      added();
+      end({ result: "nothing", commit });
+      return added();
+    };
+    expect([sent(b, c), sent(a, a), sent(a, c)]).toEqual([[], [], ["status success aaaaaa"]]);
   });
 
   test("of each publish goes to the recipients that want it, once also where it is a turn", () => {
