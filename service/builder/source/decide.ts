@@ -1,4 +1,5 @@
 /** Decides whether to build, which commit, and why. Builds where the changes are unknown. */
+import { posix } from "node:path";
 import { isUnder } from "../files.ts";
 import { listed } from "../run/setback.ts";
 import type { Changes } from "./repository.ts";
@@ -61,7 +62,9 @@ export function planBy(changes: Changes, patterns: readonly string[], head: stri
   // A folder's name may have any character, a pattern only some. A submodule is one path, and a folder may be in it.
   const isRead = (path: string) => read.some((at) => at === "" || isUnder(path, at) || isUnder(at, path));
   const matched = new Set(relevant(changes.paths, patterns));
-  const building = changes.paths.filter((path) => matched.has(path) || isRead(path));
+  // Hugo omits a declared mount whose folder is missing, and a new folder may be that one.
+  const isInNew = (path: string) => !changes.folders.has(posix.dirname(path));
+  const building = changes.paths.filter((path) => matched.has(path) || isRead(path) || isInNew(path));
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
   if (changes.paths.length === 0) return { commit: null, reason: `${short(head)} changes no file` };
   const reason = `${short(head)} changes only ${listed(changes.paths)}: nothing that the site is built from`;

@@ -145,19 +145,24 @@ export async function admit({ git, settings: { limits } }: BuildContext, commit:
   );
 }
 
-export type Changes = { readonly paths: readonly string[] } | { readonly unknown: string };
+/** `folders`: those of the former commit. */
+export type Changes =
+  | { readonly paths: readonly string[]; readonly folders: ReadonlySet<string> }
+  | { readonly unknown: string };
 
 export async function changes({ git }: BuildContext, from: string, to: string): Promise<Changes> {
-  // Both at once: each takes 5 ms, most of it the start of a process.
-  const [ancestor, diff] = await Promise.all([
+  // All at once: each takes 5 ms, most of it the start of a process.
+  const [ancestor, diff, tree] = await Promise.all([
     git(["merge-base", "--is-ancestor", from, to]),
     git(["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--ignore-submodules=none", from, to]),
+    git(["ls-tree", "-r", "-d", "-z", "--full-tree", "--name-only", from]),
   ]);
   const short = from.slice(0, 12);
   if (diff.cut) return { unknown: "too many files changed to compare" };
   if (ancestor.code === 1) return { unknown: `the history was rewritten: ${short} is no ancestor of the head` };
   if (ancestor.code !== 0 || diff.code !== 0) return { unknown: `the published commit ${short} is not in the clone` };
-  return { paths: diff.stdout.split("\0").filter(Boolean) };
+  // With a list that is cut short, or empty, more is built.
+  return { paths: diff.stdout.split("\0").filter(Boolean), folders: new Set([".", ...tree.stdout.split("\0")]) };
 }
 
 /** Checks a commit out without its links, and returns what it has. Rejects a commit that tracks the content. */

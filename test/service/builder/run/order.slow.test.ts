@@ -49,7 +49,7 @@ const taken = (name: string): string[] => [
   ...[...whole("site/work/taken", "site/work"), `unlink spool/${name}.json`],
   "unlink site/work/room-for",
 ];
-const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree"];
+const fetched = ["git fetch", "git ls-tree", "git merge-base", "git diff-tree", "git ls-tree"];
 /** The file of a run, at the start of a build and at its end. */
 const noted = (number: number): string[] => whole(`site/work/runs/00000000${number}.json`, "site/work/runs");
 const begun = (number: number): string[] => ["git show", "git rev-list", ...noted(number)];

@@ -1,17 +1,21 @@
 /** Which changes build a site: unknown ones do. */
+import { posix } from "node:path";
 import { expect, test } from "vitest";
 import { buildPaths } from "../../../../infra/config/site-schema.ts";
 import { type Known, plan, planBy, relevant } from "../../../../service/builder/source/decide.ts";
 
 const head = "b".repeat(40);
+const changed = (...paths: string[]) => ({ paths, folders: new Set(paths.map(posix.dirname)) });
 
 test.each([
   ...[".gitmodules", "bin/deploy-site", "deploy.sh", "hugo.toml", "config/_default/params.yaml", "go.sum", "_vendor/x"],
   // Of a tool, and of a workspace of Go's.
   ...["package-lock.json", "postcss.config.js", ".babelrc", ".postcssrc.json", "docsy.work"],
 ])("a change of %s starts a build", (path) => {
-  const changed = planBy({ paths: ["README.md", path] }, buildPaths, head, []);
-  expect(changed).toMatchObject({ commit: head, reason: `changed: ${path}` });
+  expect(planBy(changed("README.md", path), buildPaths, head, [])).toMatchObject({
+    commit: head,
+    reason: `changed: ${path}`,
+  });
 });
 
 test("a change of another file starts no build", () => {
@@ -77,13 +81,13 @@ test("a scheduled build of the published commit is a release only if it differs;
 });
 
 test("a push below a folder that is read builds, whatever characters its name has, and one beside it does not", () => {
-  const by = (path: string, ...read: string[]) => planBy({ paths: [path] }, buildPaths, b, read);
+  const by = (path: string, ...read: string[]) => planBy(changed(path), buildPaths, b, read);
   expect(by("content/a.md", "content").commit).toBe(b);
   expect(by("texts/[de]* é/a.md", "texts/[de]* é").commit).toBe(b);
   expect(by("README.md", "").commit).toBe(b);
   expect(by("a/submodule", "a/submodule/layouts").commit).toBe(b);
   // Of a release of a former version of the builder it is not known.
-  expect(planBy({ paths: ["README.md"] }, buildPaths, b).commit).toBe(b);
+  expect(planBy(changed("README.md"), buildPaths, b).commit).toBe(b);
   const reason = "bbbbbbbbbbbb changes only content.md: nothing that the site is built from";
   expect(by("content.md", "content")).toEqual({ commit: null, reason });
 });
@@ -92,6 +96,6 @@ test("a plan without a build names the changed paths", () => {
   const many = Array.from({ length: 30 }, (_, i) => `notes/${i}\u202e.md`);
   const reason = /^b{12} changes only notes\/0\?\.md, .* and 25 more: nothing that the site is built from$/;
   const none = { commit: null, reason: expect.stringMatching(reason) };
-  expect(planBy({ paths: many }, buildPaths, b, [])).toEqual(none);
-  expect(planBy({ paths: [] }, buildPaths, b, []).reason).toBe("bbbbbbbbbbbb changes no file");
+  expect(planBy(changed(...many), buildPaths, b, [])).toEqual(none);
+  expect(planBy(changed(), buildPaths, b, []).reason).toBe("bbbbbbbbbbbb changes no file");
 });

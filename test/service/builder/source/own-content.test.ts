@@ -72,27 +72,28 @@ describe("a site in a folder", () => {
   const { paths } = builderSettings({ ...hook!, site: { ...hook!.site!, folder: "docs" } });
   onSites({ ownContent: true, folder: "docs", paths });
 
-  test("is built from its content of every language, and a push beside that builds nothing", async () => {
+  test("is built from its content of every language, a push beside that builds nothing, and one into a new folder builds", async () => {
     const pushed = async (files: Files) => (await site.pushed(files)).last;
     const post = (title: string) => `---\ntitle: ${title}\n---\nText.\n`;
     const languages = "[languages.en]\nweight = 1\n[languages.de]\nweight = 2\ncontentDir = 'texts/de'\n";
     const mounts = "[[module.mounts]]\nsource = '../shared'\ntarget = 'data'\n";
-    const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}`;
+    const missing = "[[module.mounts]]\nsource = '../more/files'\ntarget = 'data/more'\n";
+    const beside = (text: string) => ({ "layouts/a.html": text, "texts/en/x.md": text, "docs/content/d.md": text });
+    const toml = `contentDir = "texts/en"\nstaticDir = "media"\ndefaultContentLanguageInSubdir = false\n${siteFiles(1)["hugo.toml"]}${languages}${mounts}${missing}`;
     const files = { "hugo.toml": toml, "texts/en/post/a.md": post("A"), "texts/de/post/b.md": post("B") };
     const pointers = { "media/a.png": pointer, "static/unused.png": pointer };
     const lfs = { ...attributes, ".lfsconfig": "[lfs]\n\tfetchexclude = *.png\n", ...inDocs(pointers) };
     const reason = expect.stringContaining("pointers of Git LFS: docs/media/a.png. ");
-    const first = { ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...lfs };
+    const first = { ...inDocs({ ...siteFiles(1), ...files }), "shared/b.json": "{}", ...beside("one"), ...lfs };
     expect(await pushed(first)).toMatchObject({ result: "rejected", reason });
     expect(await pushed({ "docs/media/a.png": null })).toMatchObject({ result: "published", warnings: [] });
     // In its unit Hugo cannot write there, and would print nothing.
     expect(readdirSync(`${site.places.clone}/docs`)).not.toContain("public");
     expect(site.page()).toContain("/post/a/");
     expect(site.page("de/index.html")).toContain("/post/b/");
-    for (const path of ["docs/texts/en/post/c.md", "docs/texts/de/post/c.md", "shared/a.json"])
+    for (const path of ["docs/texts/en/post/c.md", "docs/texts/de/post/c.md", "shared/a.json", "more/files/a.json"])
       expect((await pushed({ [path]: path.endsWith(".md") ? post("C") : "{}" })).reason).toBe(`changed: ${path}`);
     expect(site.page()).toContain("/post/c/");
-    const beside = { "layouts/index.html": "another", "texts/en/x.md": post("X"), "docs/content/d.md": post("D") };
-    expect(await pushed(beside)).toMatchObject({ result: "nothing" });
+    expect(await pushed(beside("another"))).toMatchObject({ result: "nothing" });
   });
 });
