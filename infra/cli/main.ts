@@ -31,6 +31,18 @@ function add(parent: Command, command: Command): void {
   for (const below of command.commands) add(command, below);
 }
 
+/** `secret --stack second rotate site` is `secret rotate site --stack second`. */
+function inherit(command: Command): void {
+  const { options, parent } = command;
+  for (const option of parent!.options) {
+    const name = option.attributeName();
+    if (parent!.getOptionValueSource(name) !== "cli") continue;
+    if (!options.some(({ long }) => long === option.long))
+      command.error(`error: ${command.name()} does not take ${option.long}`);
+    if (command.getOptionValueSource(name) !== "cli") command.setOptionValue(name, parent!.getOptionValue(name));
+  }
+}
+
 /** Returns the exit status: command.ts. An error that a user can fix is its message alone. */
 export async function pushgate(words: readonly string[]): Promise<number> {
   forgetStack();
@@ -40,6 +52,7 @@ export async function pushgate(words: readonly string[]): Promise<number> {
     .addHelpText("after", exitCodes)
     .version(version, "--version", "print the version")
     .helpCommand(false)
+    .hook("preAction", (_, command) => inherit(command))
     .exitOverride();
   for (const [folder, usage, description] of commands) {
     const [name = ""] = usage.split(" ");

@@ -72,7 +72,7 @@ To have the result of each build of site set on its commit, make a token for htt
 
 describe("secret", () => {
   test("rotate makes the current secret the previous one, never as an argument, and prints the steps", async () => {
-    const { code, stdout, stderr } = await hosts.run("secret", "rotate", "site", "--stack", "prod");
+    const { code, stdout, stderr } = await hosts.run("secret", "--stack", "prod", "rotate", "site");
     expect([code, stderr]).toEqual([0, ""]);
     expect(stdout).toContain("npx pushgate secret drop site");
     const [first = "", second = "", ...more] = calls();
@@ -196,6 +196,7 @@ describe("command line", () => {
     ["logs --lines none", /argument 'none' is invalid\. Use a number/],
     ["logs --follow --since yesterday", /'-f, --follow' cannot be used with .*'--since/],
     ["logs --since `id`", /argument '`id`' is invalid\. Use a time/],
+    ["deploys --failed show 12", /^error: show does not take --failed\n$/],
     ["notify site", /required option '--test' not specified/],
     ["rollback", /^error: missing required argument 'hook'\n$/],
     ["trace", /^error: there is nothing to trace\. Add --delivery or --status/],
