@@ -5,7 +5,7 @@
 set -uf
 echo "z $(date +%z)"
 # In seconds since 1970; date(1) reads "today" as now.
-from=$(systemd-analyze timestamp "$since" 2>/dev/null | sed -n 's/^ *UNIX seconds: @\([0-9]*\).*/\1/p')
+from=$(systemd-analyze timestamp -- "$since" 2>/dev/null | sed -n 's/^ *UNIX seconds: @\([0-9]*\).*/\1/p')
 echo "s ${from:=0}"
 journal() { # logs, arguments of journalctl
   units=$(echo "$1" | tr , ' ')

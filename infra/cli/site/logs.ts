@@ -82,7 +82,11 @@ const idShape = /^[\w.:-]{1,128}$/;
 export const isDeliveryId = (text: string): boolean => idShape.test(text);
 export const deliveryId = valued(idShape, "Use the id that the git host shows.", String);
 const count = valued(/^[1-9]\d{0,5}$/, "Use a number from 1 to 999999.", Number);
-const time = valued(/^[\w:. +-]{1,40}$/, 'Use a time as journalctl reads it, such as "2 hours ago".', String);
+/** Debian 12's systemd reads neither `trace`'s 3d nor the times that pushgate prints. */
+const readable = (time: string): string =>
+  time.replace(/^\d+[dhm]$/, "$& ago").replace(/^([\d-]+)T([\d:.]+)(Z|\+00:00)$/, "$1 $2 UTC");
+const times = 'Use a time such as 3d, "2 hours ago", yesterday or 2026-11-28T18:51:14Z.';
+const time = valued(/^[\w:. +-]{1,40}$/, times, readable);
 
 /** The other hosts are followed until Ctrl-C, so that a fault of one is printed at once. */
 async function follow(host: Target, wanted: Wanted, show: (line: Line) => void): Promise<void> {
@@ -111,7 +115,7 @@ export const logs = command({
   .addArgument(new Argument("[log...]").choices(sources))
   .addOption(new Option("-f, --follow", "print new lines as they come").conflicts("since"))
   .option("-n, --lines <number>", "lines of each log at most", count, 50)
-  .option("--since <time>", "lines since then, as journalctl reads it", time, "7 days ago")
+  .option("--since <time>", "lines since then, such as 3d, or a time as journalctl reads it", time, "7 days ago")
   .option("--delivery <id>", "lines that hold this id", deliveryId)
   .action(async (named: readonly Source[], options: LogOptions) => {
     const { lines: most, since, delivery, follow: follows = false, json } = options;
@@ -126,7 +130,10 @@ export const logs = command({
     if (follows) return void (await Promise.all(on.map((host) => follow(host, wanted, show))));
     const read = async (host: Target): Promise<Line[]> => {
       const answer = await runOnHost(host, logsScript(wanted), 60);
-      const from = new Date(1000 * Number(/^s (\d{1,12})$/m.exec(answer)?.[1] ?? 0)).toISOString();
+      const seconds = Number(/^s (\d{1,12})$/m.exec(answer)?.[1] ?? 0);
+      if (seconds === 0)
+        throw new UserError(`${host.name}: systemd cannot read --since ${JSON.stringify(since)}. ${times}`);
+      const from = new Date(1000 * seconds).toISOString();
       // journalctl has filtered its own.
       return linesIn(answer, host.name).filter(({ source, time }) => source !== "nginx" || time >= from);
     };

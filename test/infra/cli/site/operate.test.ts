@@ -179,8 +179,13 @@ describe("logs", () => {
     const lines = stdout.trim().split("\n");
     const sources = lines.map((line) => JSON.parse(line).source).sort();
     expect(sources).toEqual(["guard", "guard", "nginx", "nginx", "receiver", "receiver"]);
-    const older = await hosts.run("logs", "nginx", "--host", "web1", "--since", "150 sec ago", "--json");
-    expect(older.stdout.trim().split("\n")).toHaveLength(1);
+    const nginx = (since: string) => hosts.run("logs", "nginx", "--host", "web1", "--since", since, "--json");
+    const since = new Date(Date.now() - 150_000).toISOString();
+    for (const one of ["150 sec ago", since, since.replace("Z", "+00:00")])
+      expect((await nginx(one)).stdout.trim().split("\n"), one).toHaveLength(1);
+    expect((await nginx("1d")).stdout.trim().split("\n")).toHaveLength(3);
+    const line = /^pushgate: web1: systemd cannot read --since "3 dayz"\. Use a time such as 3d, /;
+    expect(await nginx("3 dayz")).toMatchObject(ends(1, /^$/, line));
   });
 
   test("a host that cannot be followed is reported at once, not when the others end", async () => {
