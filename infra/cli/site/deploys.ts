@@ -9,6 +9,7 @@ import { all, command, ended, named, type Options, ofStack, siteNamed, targets, 
 import { age, duration } from "../format.ts";
 import { readStack } from "../stack.ts";
 import { count, decoded, lastShape, text, unitsIn } from "./host-report.ts";
+import { followAll } from "./logs.ts";
 import { stepLine, stepsOn } from "./progress.ts";
 
 const runShape = v.object({
@@ -141,7 +142,7 @@ async function follow(name: string | undefined, options: Options): Promise<void>
       if (runs[0]?.at === step.at) show(options.json ? runs : line.rest(runs), options); // else a comparison that found nothing
     }
   };
-  await all(on.map(followed));
+  await followAll(on, followed, line.print);
 }
 
 /** Of those on the hosts of the options: what `choose` takes, and the faults of hosts that do not answer. */

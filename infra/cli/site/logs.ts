@@ -6,7 +6,7 @@ import { scriptBeside, variables } from "../../apply/shell.ts";
 import { nginxLogs, oneOf, units } from "../../host/paths.ts";
 import { objectIn } from "../../trace/attempts.ts";
 import { orUserError, UserError } from "../../user-error.ts";
-import { all, command, type Options, ofStack, targets, valued } from "../command.ts";
+import { command, ended, type Options, ofStack, targets, valued } from "../command.ts";
 import { readStack } from "../stack.ts";
 
 /** Units whose journal is a source; nginx writes files. */
@@ -88,19 +88,23 @@ const readable = (time: string): string =>
 const times = 'Use a time such as 3d, "2 hours ago", yesterday or 2026-11-28T18:51:14Z.';
 const time = valued(/^[\w:. +-]{1,40}$/, times, readable);
 
-/** The other hosts are followed until Ctrl-C, so that a fault of one is printed at once. */
+/** Until Ctrl-C. A fault of one host is printed at once, as the others have no end. */
+export async function followAll(on: readonly Target[], follow: (host: Target) => Promise<void>, print = console.error) {
+  const followed = on.map(async (host) => {
+    const ended = await orUserError(follow(host));
+    if (!(ended instanceof UserError)) return;
+    print(`pushgate: ${ended.message}`);
+    process.exitCode = 1;
+  });
+  await Promise.all(followed);
+}
+
 async function follow(host: Target, wanted: Wanted, show: (line: Line) => void): Promise<void> {
   const read = reader(host.name);
-  const followed = async (): Promise<void> => {
-    for await (const text of followOnHost(host, logsScript(wanted))) {
-      const line = read(text);
-      if (line && wanted.deliveries.every((id) => line.text.includes(id))) show(line);
-    }
-  };
-  const ended = await orUserError(followed());
-  if (!(ended instanceof UserError)) return;
-  console.error(`pushgate: ${ended.message}`);
-  process.exitCode = 1;
+  for await (const text of followOnHost(host, logsScript(wanted))) {
+    const line = read(text);
+    if (line && wanted.deliveries.every((id) => line.text.includes(id))) show(line);
+  }
 }
 
 export const logs = command({
@@ -127,7 +131,7 @@ export const logs = command({
       const words = [time, ...(on.length > 1 ? [host] : []), source.padEnd(8), text];
       console.log(json ? JSON.stringify(line) : words.join("  "));
     };
-    if (follows) return void (await Promise.all(on.map((host) => follow(host, wanted, show))));
+    if (follows) return followAll(on, (host) => follow(host, wanted, show));
     const read = async (host: Target): Promise<Line[]> => {
       const answer = await runOnHost(host, logsScript(wanted), 60);
       const seconds = Number(/^s (\d{1,12})$/m.exec(answer)?.[1] ?? 0);
@@ -137,6 +141,7 @@ export const logs = command({
       // journalctl has filtered its own.
       return linesIn(answer, host.name).filter(({ source, time }) => source !== "nginx" || time >= from);
     };
-    const lines = (await all(on.map(read))).flat();
-    for (const line of lines.sort((a, b) => a.time.localeCompare(b.time))) show(line);
+    const { values, faults } = await ended(on.map(read));
+    for (const line of values.flat().sort((a, b) => a.time.localeCompare(b.time))) show(line);
+    if (faults.length > 0) throw new UserError(faults.join("\n"));
   });

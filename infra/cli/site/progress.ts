@@ -35,15 +35,19 @@ export function stepLine() {
     [...at].map(([name, { step, since }]) => `${name}: ${step} ${duration(Date.now() - since)}`).join(", ");
   const clear = () => void (isTerminal && process.stderr.write("\r\x1b[2K"));
   const write = () => void (at.size > 0 && process.stderr.write(`\r\x1b[2K${text()}`));
+  const print = (line: string): void => {
+    clear();
+    console.error(line);
+  };
   const timer = isTerminal ? setInterval(write, 200).unref() : undefined;
   return {
+    print,
     show({ host, hook, step, output, isEnd }: Step): void {
       const name = `${hook} on ${host}`;
       if (step === "build") printed.set(name, "");
       if (output !== "") {
         printed.set(name, `${printed.get(name) ?? ""}${output}`);
-        clear();
-        for (const line of output.trimEnd().split("\n")) console.error(`${name} | ${line}`);
+        for (const line of output.trimEnd().split("\n")) print(`${name} | ${line}`);
       } else if (isEnd) {
         at.delete(name);
         clear();

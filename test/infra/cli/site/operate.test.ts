@@ -188,10 +188,21 @@ describe("logs", () => {
     expect(await nginx("3 dayz")).toMatchObject(ends(1, /^$/, line));
   });
 
-  test("a host that cannot be followed is reported at once, not when the others end", async () => {
-    hosts.configure(["gone"], [hook]);
-    const { code, stderr } = await hosts.run("logs", "guard", "--follow");
-    expect([code, stderr]).toEqual([1, expect.stringMatching(/^pushgate: gone: its name does not resolve/)]);
+  test.each(["logs guard", "deploys"])("%s --follow reports a host at once, not when the others end", async (words) => {
+    hosts.configure(["gone", "away"], [hook]);
+    const { code, stderr } = await hosts.run(...words.split(" "), "--follow");
+    expect([code, stderr.match(/^pushgate: (gone|away): its name does not resolve/gm)]).toEqual([
+      1,
+      expect.objectContaining({ length: 2 }),
+    ]);
+  });
+
+  test("logs prints the lines of the hosts that answer although another one does not", async ({ skip }) => {
+    const reason = missing("systemd-analyze");
+    skip(reason !== undefined, reason);
+    hosts.configure(["web1", "gone"], [hook]);
+    hosts.log("web1", undefined, { hook: "site" });
+    expect(await hosts.run("logs", "receiver")).toMatchObject(ends(1, '{"hook":"site"}', /^pushgate: gone: its name/));
   });
 });
 
