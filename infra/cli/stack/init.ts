@@ -1,5 +1,6 @@
 /** Makes a stack of the operator's own. Without a terminal every answer is a flag. It overwrites nothing. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 import { overlapCidr } from "cidr-tools";
 import { Option } from "commander";
 import { Document, parseDocument } from "yaml";
@@ -82,8 +83,19 @@ function remaining(config: ReturnType<typeof configOf>, hook: string, secret: st
   }
 }
 
+/** The folder of the project, which pulumi searches for from this one upwards. */
+function projectFrom(folder: string): string {
+  const above = dirname(folder);
+  if (existsSync(join(folder, "Pulumi.yaml"))) return folder;
+  return above === folder ? "" : projectFrom(above);
+}
+
+/** pulumi names it by the last part of org/project/name. */
+const fileOf = (stack: string): string =>
+  relative("", join(projectFrom(process.cwd()), `Pulumi.${basename(stack)}.yaml`));
+
 async function makeStack(stack: string, config: object, hook: string, secret: string, token?: string): Promise<void> {
-  const file = `Pulumi.${stack}.yaml`;
+  const file = fileOf(stack);
   // Its prompts for a new passphrase are pulumi's own.
   const { code } = await pulumi(["stack", "init", stack], { shown: 1 });
   if (code !== 0) throw new UserError("pulumi stack init failed, see above; nothing was written.");
@@ -118,7 +130,7 @@ for (const question of questions)
   init.option(`${flagOf(question.name)} <${question.name.toLowerCase()}>`, explained(question, question.usual?.({})));
 
 init.action(async ({ stack = "live", token, api, ...flags }: Answers & { token?: string; api: string }) => {
-  const file = `Pulumi.${stack}.yaml`;
+  const file = fileOf(stack);
   if (existsSync(file))
     throw new UserError(`${file} exists, and init overwrites nothing. Edit it, or choose another --stack.`);
   const lookUp = { zone: (zone: string) => planOf(zone, token, api), ssh: tryHost, repository: branchOf };

@@ -184,7 +184,7 @@ case "$*" in *--json*) echo "[a module] of NODE_OPTIONS prints {" ;; esac
 case "$*" in
   *--show-secrets*) cat ${this.folder}/secrets.json ;;
   "config --json"*) cat ${this.folder}/config.json ;;
-  "stack init "*) echo "encryptionsalt: v1:AAAA:v1:BBBB" >"Pulumi.$3.yaml" ;;
+  "stack init "*) [ ! -e ../Pulumi.yaml ] || cd ..; echo "encryptionsalt: v1:AAAA:v1:BBBB" >"Pulumi.\${3##*/}.yaml" ;;
   "preview "*) for word; do [ "$last" != --event-log ] || cp ${this.folder}/events "$word"; last=$word; done ;;
   "whoami --json") echo '{"user":"me","url":"file:///backed-up"}' ;;
   *) echo "$* <$(cat)>" >>${this.folder}/calls.log ;;

@@ -1,6 +1,6 @@
 /** `npx pushgate init` without a terminal, with a fake pulumi, a fake ssh that runs the real shell, and the fake API. */
-import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { apiToken, startApi } from "../../../fakes/cloudflare/api.ts";
@@ -87,11 +87,18 @@ test.each([
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test("init overwrites no stack file", async () => {
-  expect((await init(...needed, "--plan", "pro")).code).toBe(0);
+test("init overwrites no stack file, which is the project's, also in a folder of it and for org/project/name", async () => {
+  hosts.write(`${basename(folder)}/Pulumi.yaml`, "");
+  mkdirSync(join(folder, "docs"));
+  const below = (...words: string[]) => hosts.runIn(join(folder, "docs"), {}, "init", ...needed, ...words);
+  expect(await below("--stack", "me/pushgate/live")).toMatchObject(ends(0, "\n../Pulumi.live.yaml is written"));
   const before = stackOf();
+  expect(parse(before)).toMatchObject({
+    encryptionsalt: expect.any(String),
+    config: { "pushgate:zone": "pushgate.dev" },
+  });
   const line = "Pulumi.live.yaml exists, and init overwrites nothing. Edit it, or choose another --stack.\n";
-  expect(await init(...needed)).toMatchObject(ends(1, "", line));
+  for (const run of [init, below]) expect(await run(...needed)).toMatchObject(ends(1, "", line));
   expect(stackOf()).toBe(before);
 });
 
