@@ -7,6 +7,11 @@ const unfinished = () => {
   process.exitCode = 1;
 };
 process.once("beforeExit", unfinished);
+// A reader such as head leaves early. A command goes on, as it may be changing hosts; --follow and --watch end.
+for (const stream of [process.stdout, process.stderr])
+  stream.on("error", (error) => {
+    if (error.code !== "EPIPE") throw error;
+  });
 import("./main.ts").then(async ({ pushgate }) => {
   process.exitCode = await pushgate(process.argv.slice(2));
   process.off("beforeExit", unfinished);

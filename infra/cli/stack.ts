@@ -29,10 +29,13 @@ export async function pulumi(args: readonly string[], how: How = {}) {
 
 async function runPulumi(args: readonly string[], { shown, input = "", env: more }: How) {
   const env = { ...process.env, ...more, ...(passphrase !== undefined && { PULUMI_CONFIG_PASSPHRASE: passphrase }) };
-  const stdio = [shown ? "inherit" : "pipe", shown ?? "pipe", shown ? 2 : "pipe"] as const;
+  // A pipe whose reader leaves ends pulumi, whose exit status counts: so it prints to this program instead.
+  const output = shown === 1 && !process.stdout.isTTY ? "pipe" : (shown ?? "pipe");
+  const stdio = [shown ? "inherit" : "pipe", output, shown ? 2 : "pipe"] as const;
   const running = spawn("pulumi", args, { stdio: [...stdio], env });
   // pulumi may end before it has read all of it.
   running.stdin?.on("error", () => {}).end(input);
+  if (shown) running.stdout?.on("data", (part) => process.stdout.write(part));
   const printed = [running.stdout, running.stderr].map((stream) => (stream === null ? "" : text(stream)));
   const [code] = await once(running, "close").catch(() => {
     throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");

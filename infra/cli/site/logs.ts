@@ -90,6 +90,7 @@ const time = valued(/^[\w:. +-]{1,40}$/, times, readable);
 
 /** Until Ctrl-C. A fault of one host is printed at once, as the others have no end. */
 export async function followAll(on: readonly Target[], follow: (host: Target) => Promise<void>, print = console.error) {
+  process.stdout.once("error", () => process.exit());
   const followed = on.map(async (host) => {
     const ended = await orUserError(follow(host));
     if (!(ended instanceof UserError)) return;

@@ -23,6 +23,7 @@ export const status = command({
 })
   .addOption(new Option("--watch", "print it again every two seconds, until Ctrl-C").conflicts("json"))
   .action(async (options: Options & { watch?: boolean }) => {
+    if (options.watch) process.stdout.once("error", () => process.exit());
     do {
       const printed = await textOf(options);
       // In a terminal in place of the former one.

@@ -251,6 +251,19 @@ describe("command line", () => {
     expect(ran).toMatchObject({ status, stderr: expect.stringMatching(stderr) });
   });
 
+  test.each([
+    ["audit", 7],
+    ["logs guard --follow", 0],
+    ["status --watch", 1],
+  ])("%s ends with %i and no message where the reader of its output leaves early", (words, status) => {
+    hosts.program("early/ssh", "echo pushgate: begin; exec yes 'j {}'");
+    const real = hosts.at("bin/pulumi");
+    hosts.program("early/pulumi", `[ "$1" = preview ] || exec ${real} "$@"; yes | head -n 99999 && exit 7`);
+    const line = `env -i PATH="${hosts.at("early")}:$PATH" node infra/cli/pushgate.cjs ${words} | grep -q .`;
+    const ran = spawnSync("bash", ["--norc", "-o", "pipefail", "-c", line], { encoding: "utf8", timeout: 60_000 });
+    expect(ran).toMatchObject({ status, stderr: "" });
+  });
+
   test("an option that npm kept stops the command, with the line to type", () => {
     const line = "npx pushgate rollback site";
     const kept = (env: Record<string, string>) => () => keptByNpm(["host", "stack"], line, env);
