@@ -28,7 +28,7 @@ export const byHand: readonly ByHand[] = [
     // A removal.
     ["  write_stamp removing ''", "  :"],
     ['sh >&2 </dev/null || fail "retire"', 'sh >&2 </dev/null || : fail "retire"'],
-    ['sh -ec "$script$nl$activate"', 'sh -c "$script$nl$activate"'],
+    ['sh -ec "$take_changed', 'sh -c "$take_changed'],
   ]),
   ...within("infra/apply/apply.sh", "test/infra/apply/apply-interrupted.test.ts", [
     ['  { rm -rf -- "$state/stamps/$layer" && printf %s "$touched"', '  { printf %s "$touched"'],

@@ -62,7 +62,7 @@ export function planBy(changes: Changes, patterns: readonly string[], head: stri
   // A folder's name may have any character, a pattern only some. A submodule is one path, and a folder may be in it.
   const isRead = (path: string) => read.some((at) => at === "" || isUnder(path, at) || isUnder(at, path));
   const matched = new Set(relevant(changes.paths, patterns));
-  // Hugo omits a declared mount whose folder is missing, and a new folder may be that one.
+  // The generator lists no mount whose folder is missing, and a new folder may be that one.
   const isInNew = (path: string) => !changes.folders.has(posix.dirname(path));
   const building = changes.paths.filter((path) => matched.has(path) || isRead(path) || isInNew(path));
   if (building.length > 0) return { commit: head, reason: `changed: ${listed(building)}` };
