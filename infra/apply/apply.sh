@@ -97,6 +97,7 @@ find_manual() {
 
 # Begins the shell of a layer: it reads the changed paths, up to an empty line. Those of many sites are longer than a
 # variable of the environment may be, 128 KiB.
+# shellcheck disable=SC2016 # for that shell
 take_changed='changed=; while IFS= read -r path && [ -n "$path" ]; do changed="$changed$path
 "; done'
 
