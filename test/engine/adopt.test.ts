@@ -82,6 +82,8 @@ test("adopt --yes imports it, up merges the rules, and the next preview is empty
     "update hooks.example.org AAAA proxied",
   ]);
   expect(api.zone.bot_management.fight_mode).toBe(false);
+  // As adopt says.
+  api.zone.dns_records = api.zone.dns_records.filter(({ content }) => content !== "198.51.100.8");
   api.requests.length = 0;
   expect(atCloudflare(succeeded(await stack.preview()))).toEqual([]);
   // Without a change the preview sends no dry run.
@@ -89,7 +91,7 @@ test("adopt --yes imports it, up merges the rules, and the next preview is empty
   expect(zonesOwn().find(([phase]) => phase === custom)).toEqual(before.find(([phase]) => phase === custom));
   expect(api.zone.rulesets.find(({ phase }) => phase === custom)).toMatchObject({ name: "their rules" });
   expect(api.zone.dns_records.map(({ type, content }) => `${type} ${content}`).sort()).toEqual([
-    ...["A 198.51.100.8", "A 203.0.113.10", "A 203.0.113.10", "AAAA 2001:db8::10", "AAAA 2001:db8::10"],
+    ...["A 203.0.113.10", "A 203.0.113.10", "AAAA 2001:db8::10", "AAAA 2001:db8::10"],
   ]);
 });
 
