@@ -100,6 +100,8 @@ find_manual() {
 # shellcheck disable=SC2016 # for that shell
 take_changed='changed=; while IFS= read -r path && [ -n "$path" ]; do changed="$changed$path
 "; done'
+# shellcheck disable=SC2086 # a path a line
+give_changed() { printf '%s\n' $1 ''; }
 
 restore() { # touched paths that stay as they are
   for path in $touched; do
@@ -117,7 +119,7 @@ restore() { # touched paths that stay as they are
   done
   # Before `activate`, what runs is still what the last apply left.
   { [ "$activated" = 0 ] && [ -n "$applied" ]; } ||
-    printf '%s\n' "$touched" | sh -c "$take_changed$nl$script$nl$reactivate" sh >&2
+    give_changed "$touched" | sh -c "$take_changed$nl$script$nl$reactivate" sh >&2
 }
 
 restore_former() {
@@ -205,7 +207,7 @@ facts_hold() {
 run_activate() { # changed paths
   activated=1
   # A pipe from a shell function: what `input` prints, such as secrets, is in no argv, no environment and no file.
-  { printf '%s\n' "$1" && input; } | sh -ec "$take_changed$nl$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
+  { give_changed "$1" && input; } | sh -ec "$take_changed$nl$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
 }
 
 # Sets `strays` to what the globs match and the layer does not declare, except folders on the way to a declared file.

@@ -38,7 +38,7 @@ function inherit(command: Command): void {
     const name = option.attributeName();
     if (parent!.getOptionValueSource(name) !== "cli") continue;
     if (!options.some(({ long }) => long === option.long))
-      command.error(`error: ${command.name()} does not take ${option.long}`);
+      command.error(`error: ${command.name()} has no option ${option.long}`);
     if (command.getOptionValueSource(name) !== "cli") command.setOptionValue(name, parent!.getOptionValue(name));
   }
 }

@@ -6,7 +6,7 @@ import type { InferOutput } from "valibot";
 import type { shape } from "../config/schema.ts";
 import { UserError } from "../user-error.ts";
 
-/** `shown`: pulumi has the terminal, and prints to this descriptor. Else `input` is its standard input, as for a secret. */
+/** `shown`: pulumi has the terminal, and its output appears on this descriptor. Else `input` is its standard input, as for a secret. */
 type How = {
   readonly shown?: 1 | 2;
   readonly input?: string | undefined;
@@ -29,13 +29,17 @@ export async function pulumi(args: readonly string[], how: How = {}) {
 
 async function runPulumi(args: readonly string[], { shown, input = "", env: more }: How) {
   const env = { ...process.env, ...more, ...(passphrase !== undefined && { PULUMI_CONFIG_PASSPHRASE: passphrase }) };
-  // A pipe whose reader leaves ends pulumi, whose exit status counts: so it prints to this program instead.
-  const output = shown === 1 && !process.stdout.isTTY ? "pipe" : (shown ?? "pipe");
-  const stdio = [shown ? "inherit" : "pipe", output, shown ? 2 : "pipe"] as const;
+  const shownOn = shown === 1 ? process.stdout : process.stderr;
+  // A pipe whose reader leaves would end pulumi, whose exit status counts: it prints to this program instead.
+  const to = (stream: NodeJS.WriteStream) => (shown && stream.isTTY ? stream : "pipe");
+  const stdio = [shown ? "inherit" : "pipe", to(shownOn), to(process.stderr)] as const;
   const running = spawn("pulumi", args, { stdio: [...stdio], env });
   // pulumi may end before it has read all of it.
   running.stdin?.on("error", () => {}).end(input);
-  if (shown) running.stdout?.on("data", (part) => process.stdout.write(part));
+  if (shown) {
+    running.stdout?.on("data", (part) => shownOn.write(part));
+    running.stderr?.on("data", (part) => process.stderr.write(part));
+  }
   const printed = [running.stdout, running.stderr].map((stream) => (stream === null ? "" : text(stream)));
   const [code] = await once(running, "close").catch(() => {
     throw new UserError("pulumi is not on PATH. Start this command as npx pushgate.");

@@ -44,7 +44,7 @@ export function placesOf(given: Pick<BuilderSettings, "site" | "spool" | "reques
     /** When the builder tries again after it was ended in a run. */
     paused: join(work, "paused"),
     reported: join(work, "reported"),
-    /** Of previews: the commit of each branch whose build failed, and the settings of then. */
+    /** Of previews: the commit of each branch whose build failed, and the settings of that build. */
     unbuilt: join(work, "unbuilt.json"),
     /** The release up to which all changes are in reports to purge. */
     purged: join(work, "purged"),

@@ -83,16 +83,15 @@ function remaining(config: ReturnType<typeof configOf>, hook: string, secret: st
   }
 }
 
-/** The folder of the project, which pulumi searches for from this one upwards. */
-function projectFrom(folder: string): string {
-  const above = dirname(folder);
-  if (existsSync(join(folder, "Pulumi.yaml"))) return folder;
-  return above === folder ? "" : projectFrom(above);
+/** The folder of the project, which pulumi searches for from this one upwards; this one if there is none. */
+function projectFolder(): string {
+  for (let folder = process.cwd(); folder !== dirname(folder); folder = dirname(folder))
+    if (existsSync(join(folder, "Pulumi.yaml"))) return folder;
+  return process.cwd();
 }
 
 /** pulumi names it by the last part of org/project/name. */
-const fileOf = (stack: string): string =>
-  relative("", join(projectFrom(process.cwd()), `Pulumi.${basename(stack)}.yaml`));
+const fileOf = (stack: string): string => relative("", join(projectFolder(), `Pulumi.${basename(stack)}.yaml`));
 
 async function makeStack(stack: string, config: object, hook: string, secret: string, token?: string): Promise<void> {
   const file = fileOf(stack);

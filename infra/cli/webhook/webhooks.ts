@@ -116,7 +116,7 @@ function clientWith(hook: Named, server: NonNullable<ReturnType<typeof serverOf>
       // An empty list of webhooks would have pushgate create a second one.
       if (isDone && typeof body === "string" && body !== "")
         throw new UserError(
-          `${server.origin} answered ${status} with what is no JSON, or is larger than 16 MiB. Check hooks[].repository, and whether a proxy with a login answers for the git host.`,
+          `the answer of ${server.origin} (${status}) is not JSON, or is larger than 16 MiB. Check hooks[].repository, and whether a proxy with a login answers for the git host.`,
         );
       if (isDone || accepted.includes(status)) return answer;
       const limit = pauseOf(answer) ?? (status === 429 ? longestPause : undefined);

@@ -24,7 +24,7 @@ const cnameFaults = (live: readonly DnsRecord[]): string[] =>
         `${name} is a CNAME to ${content}, and a CNAME allows no address beside it. Remove the CNAME, then run npx pulumi up, which makes the name lead to the hosts.`,
     );
 
-/** Addresses beside the declared ones, which get their share of the requests. One that `up` replaces is none. */
+/** Reports addresses beside the declared ones, which get their share of the requests, but for one that `up` replaces. */
 function reportOthers(declared: readonly DnsRecord[], live: readonly DnsRecord[]): void {
   const alike = (records: readonly DnsRecord[], { name, type }: DnsRecord) =>
     records.filter((one) => one.name === name && one.type === type).map(({ content }) => content);
@@ -88,7 +88,7 @@ async function writeFaults(api: CloudflareApi, name: PhaseName, ours: readonly R
   }
 }
 
-/** Throws CloudflareError. A zone that is as declared costs two small reads, and one for each hostname. */
+/** Throws CloudflareError. A zone that is as declared costs five small reads. */
 export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZone): Promise<void> {
   const names = allHostnames(settings);
   if (names.length === 0) return;
@@ -102,8 +102,9 @@ export async function tryOut(api: CloudflareApi, settings: Settings, zone: LiveZ
   ];
   const inZone = `zones/${zone.id}`;
   const canRead = (path: string, what: string) => api.get(path).then(() => [], unread(what, "SSL and Certificates"));
-  const read = (name: string) => api.list<DnsRecord>(`${inZone}/dns_records?name=${encodeURIComponent(name)}`);
-  const live = Promise.all(names.map(read)).then((found) => found.flat());
+  const read = (type: string) => api.list<DnsRecord>(`${inZone}/dns_records?type=${type}`);
+  const all = Promise.all(["A", "AAAA", "CNAME"].map(read));
+  const live = all.then((found) => found.flat().filter(({ name }) => names.includes(name)));
   const tried = [
     canRead(`certificates?zone_id=${zone.id}`, "origin certificates"),
     canRead(`${inZone}/origin_tls_client_auth/hostnames/certificates`, "client certificates"),

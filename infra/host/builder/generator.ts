@@ -4,7 +4,7 @@
  * publish any absolute path. TemporaryFileSystem=/ has no effect: systemd 252 and 257 leave the host's root in place.
  */
 import { posix } from "node:path";
-import { statsName } from "../../../service/builder/build/content.ts";
+import { contentInside, statsName } from "../../../service/builder/build/content.ts";
 import { kinds } from "../../../service/builder/build/dependencies.ts";
 import type { HostFile } from "../../apply/layer.ts";
 import { isReported, type SiteHook } from "../../config/derived.ts";
@@ -13,7 +13,7 @@ import { builderUser, generatorUser, paths, runFolders, units } from "../paths.t
 import { toolsOf } from "../tools/tools.ts";
 import * as generator from "./hugo.ts";
 
-const inside = { source: "/source", content: "/content", destination: "/out", cache: "/cache" } as const;
+const inside = { source: "/source", content: contentInside, destination: "/out", cache: "/cache" } as const;
 
 /** What the unit runs: generator.sh. */
 export const startProgram = `${paths.lib}/generator` as const;

@@ -98,6 +98,7 @@ egress() {
 # A restart, which loses nothing, puts an upgraded program or library into force. dpkg keeps a file's time of modification,
 # not that of its inode's change.
 upgrade() { # service, program
+  systemctl is-active --quiet "$1" || return 0
   since=$(systemctl show --timestamp=unix -p ExecMainStartTimestamp --value "$1")
   [ -n "$since" ] || return 0
   libraries=$(ldd "$2" | sed -n 's/.*[[:space:]]\(\/[^ ]*\) (.*/\1/p')

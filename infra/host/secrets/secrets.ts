@@ -64,7 +64,7 @@ const auditOf = (name: string): HostFact => ({
 export function auditVerdict(printed: string, name: string, values: readonly string[]): string {
   const [, saltText, sum] = /^salt ([0-9a-f]{64})\n\S+ ([0-9a-f]{64})$/.exec(printed) ?? [];
   if (saltText === undefined) return "absent";
-  return sum === expectedSum(saltText, values, name) ? "as declared" : "another";
+  return sum === expectedSum(saltText, values, name) ? "as declared" : "differs";
 }
 
 export const probedSecrets = (layer: HostLayer, settings: Settings): HostLayer => ({

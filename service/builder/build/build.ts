@@ -7,8 +7,8 @@ import { makeOpen, type Places } from "../places.ts";
 import { failed, rejected } from "../run/setback.ts";
 import type { Run } from "../run/status.ts";
 import type { BuilderSettings } from "../settings.ts";
-import { isOutside, mounted, statsName } from "./content.ts";
-import { folderAdvice, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
+import { readsContent, statsName } from "./content.ts";
+import { folderAdvice, isConfiguration, reasonOf, versionAdvice, warningsOf } from "./hugo.ts";
 import { live } from "./live.ts";
 import { rejectPointers } from "./pointers.ts";
 import { runUnit, stop } from "./unit.ts";
@@ -40,9 +40,11 @@ export async function build(
   const advice = folderAdvice(files, (path) => beginningOf(join(places.clone, path), 1 << 20), settings.folder);
   const version = versionAdvice(built.output, files);
   if (built.result !== "success" || built.code !== "exited") throw failed(reasonOf(built, limits, version) + advice);
-  const isRead = mounted(mounts, settings).some((path) => path === "" || isOutside(path));
-  if (settings.content !== undefined && !isRead) throw rejected(contentUnread);
-  if (advice !== "") warnings.push(advice.trim()); // Hugo 0.168 builds without a configuration
+  const { content, folder } = settings;
+  if (content !== undefined && !readsContent(mounts, content)) throw rejected(contentUnread);
+  // Hugo 0.168 builds without a configuration.
+  const isBare = folder !== undefined || !files.some(isConfiguration);
+  if (advice !== "" && isBare) warnings.push(advice.trim());
   return { mounts, version, advice };
 }
 

@@ -3,6 +3,7 @@ import { posix } from "node:path";
 import * as v from "valibot";
 import { absolute } from "../../shapes.ts";
 import { tried } from "../../tried.ts";
+import { isUnder } from "../files.ts";
 import type { From, Manifest } from "../release/releases.ts";
 import type { BuilderSettings } from "../settings.ts";
 
@@ -29,14 +30,29 @@ export function pagesListed(csv: string, now = Date.now()): number {
   return addresses.size;
 }
 
+/** From JSON of each module, the site itself first, and other lines between them; none where it is not known. */
+function modulesIn(listed: string) {
+  const read = (text: string) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [];
+  return (listed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(read);
+}
+
+/** Where the generator's unit has the content that is outside the repository. */
+export const contentInside = "/content";
+
+/** Whether Hugo reads that content: `contentDir` of a language, or `module.mounts`, may outrank its place. */
+export function readsContent(listed: string, content: string): boolean {
+  const modules = modulesIn(listed);
+  const sources = modules.flatMap(({ dir, mounts }) => mounts.map(({ source }) => posix.resolve(dir, source)));
+  // The fake of the unit has it in its own folder.
+  return modules.length === 0 || sources.some((path) => isUnder(path, contentInside) || isUnder(path, content));
+}
+
 /**
- * The folders and files that Hugo mounts, relative to the clone, and the content that is outside; `whole`: with all of each
- * theme, whose configuration and later folders count, too. `listed`: JSON of each module, the site itself first, and other
- * lines between them.
+ * The folders and files that Hugo mounts, relative to the clone; `whole`: with all of each theme, whose configuration and
+ * later folders count, too.
  */
 export function mounted(listed: string, given: Pick<Given, "folder">, whole = false): string[] {
-  const read = (text: string) => tried(() => v.parse(moduleShape, JSON.parse(text))) ?? [];
-  const modules = (listed.match(/^\{$.*?^\}$/gms) ?? []).flatMap(read);
+  const modules = modulesIn(listed);
   const [site] = modules;
   // Everything, where it is not known.
   if (site === undefined) return [""];
@@ -47,11 +63,10 @@ export function mounted(listed: string, given: Pick<Given, "folder">, whole = fa
       ...(whole && dir !== site.dir ? [dir] : []),
       ...mounts.map(({ source }) => posix.resolve(dir, source)),
     ])
-    .map((path) => posix.relative(top, path));
+    .map((path) => posix.relative(top, path))
+    .filter((path) => path !== ".." && !path.startsWith("../"));
   return [...new Set(folders)].sort();
 }
-
-export const isOutside = (path: string): boolean => path === ".." || path.startsWith("../");
 
 const path = v.fallback(v.string(), "");
 const mounts = v.array(v.object({ source: path }));
@@ -60,7 +75,7 @@ const moduleShape = v.object({ dir: absolute, mounts: v.fallback(mounts, []) });
 export const fromOf = (given: Given, mounts: string): From => ({
   folder: given.folder ?? "",
   ...(given.content !== undefined && { content: given.content }),
-  read: mounted(mounts, given, true).filter((path) => !isOutside(path)),
+  read: mounted(mounts, given, true),
   ...(given.generator?.digest && { digest: given.generator.digest }),
 });
 

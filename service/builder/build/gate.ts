@@ -51,7 +51,7 @@ export function gate(
 
 /** A site's languages may have homes in folders, and its top none. Hugo heads its totals with "EN | PT-BR", or "EN │ PT - BR". */
 const languagesIn = (printed: string): string[] =>
-  /^ +[|│](.*)$/m.exec(printed)?.[1]?.toLowerCase().replaceAll(" ", "").split(/[|│]/) ?? [];
+  /^ +[|│](.*)\n *[-─]+[+┼]/m.exec(printed)?.[1]?.toLowerCase().replaceAll(" ", "").split(/[|│]/) ?? [];
 
 export const pagesOf = (files: readonly string[]): number => files.filter((path) => /\.html?$/i.test(path)).length;
 

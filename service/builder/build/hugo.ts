@@ -19,7 +19,7 @@ const causes: Readonly<Record<string, RegExp>> = {
     /bad option: --permission/,
   "the build may not use $1. Add it to hooks[].site.hugo.$2, which outranks the site's own configuration.":
     /access denied: "([^"\n]+)" is not whitelisted in policy "security\.(exec|http)\.(?:allow|urls)"/,
-  "this Hugo does not find Dart Sass, and a newer one does. Run npx pushgate tools <hook> hugo=<release> sass=<release>, then npx pulumi up.":
+  "this release of Hugo is too old for Dart Sass. Run npx pushgate tools <hook> hugo=<release> sass=<release>, then npx pulumi up.":
     /TOCSS-DART: failed to transform [^\n]*dart-sass-embedded/,
   "the site needs Dart Sass. Run npx pushgate tools <hook> sass=<release>, then npx pulumi up.":
     /TOCSS-DART: failed to transform [^\n]*install Dart Sass/,

@@ -98,20 +98,32 @@ function carryAlong(
   const fits = counting();
   for (const path of files.keys()) fits(path);
   let many = 0;
-  for (const id of staying(places, release))
+  const carry = (id: string, isWanted: (path: string, entry: ReleaseFile) => boolean, onTooMany: () => void) => {
     for (const [path, entry] of filesOf(places, id)) {
-      const isAsset = entry.built === id && extensions.has(extname(path).toLowerCase());
-      const isKept = id === current && kept.some((top) => isUnder(path, top));
-      if (!(isAsset || isKept) || files.has(path)) continue;
+      if (!isWanted(path, entry) || files.has(path)) continue;
       const from = join(places.release(id), path);
       const isIntact = () => (id === current ? intact.has(path) : hashOf(from)?.sha256 === entry.sha256);
-      const isOneTooMany = !fits(path);
-      if (isOneTooMany && isKept)
-        throw rejected(`all previews together have ${tooMany}. Lower hooks[].site.previews.keep, or remove branches.`);
-      if (isOneTooMany) many += 1;
+      if (!fits(path)) onTooMany();
       else if (!isIntact()) changed.push(`${id}/${path}`);
       else if (linked(from, join(folder, path))) files.set(path, entry);
     }
+  };
+  if (kept.length > 0 && current !== undefined)
+    carry(
+      current,
+      (path) => kept.some((top) => isUnder(path, top)),
+      () => {
+        throw rejected(
+          `all previews together have ${tooMany}. Lower hooks[].site.previews.keep, or remove branches; then run npx pushgate build.`,
+        );
+      },
+    );
+  for (const id of staying(places, release))
+    carry(
+      id,
+      (path, { built }) => built === id && extensions.has(extname(path).toLowerCase()),
+      () => (many += 1),
+    );
   return { changed, many };
 }
 

@@ -26,10 +26,10 @@ const mostNoted = 50;
 /** By the timer; more only by a push or a request. */
 const mostAttempts = 4;
 
-/** Folders whose failed builds were tried again for the present markers. */
+/** Folders built for the present markers: none is tried twice. */
 const again = new Set<string>();
 
-/** None of builds with other settings: with those of now each may succeed. */
+/** None of builds with other settings: with the current ones each may succeed. */
 function notesOf({ settings, places }: BuildContext): Notes {
   const found = readJson(places.unbuilt);
   return found?.settings === JSON.stringify(settings) ? found.notes : {};

@@ -102,7 +102,7 @@ export async function rollBack(context: BuildContext, release: string) {
   else if (head !== null) holdHead(places, head);
   switchTo(places, release);
   const held = heldHead(places);
-  const again = held === manifest.commit ? "built again with the settings of now" : "published again";
-  const hint = held ? `; ${held.slice(0, 12)} is not ${again}, a newer commit is` : "";
+  const again = held === manifest.commit ? "built again with the current settings" : "published again";
+  const hint = held ? `; ${held.slice(0, 12)} is not ${again} until a newer commit arrives` : "";
   return { result: "rolled back", commit: manifest.commit, reason: `${release} is published${hint}` } as const;
 }

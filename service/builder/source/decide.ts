@@ -10,9 +10,8 @@ const expressionOf = (pattern: string): string =>
 
 /** The paths that match a pattern: `static` and `static/` match all below, `deploy*` matches deploy.sh and deploy/run. */
 export function relevant(paths: readonly string[], patterns: readonly string[]): string[] {
-  // No path begins with a slash, so none matches where there is no pattern.
   const matching = new RegExp(`^(?:${patterns.map(expressionOf).join("|")})(?:/|$)`);
-  return paths.filter((path) => matching.test(path));
+  return patterns.length === 0 ? [] : paths.filter((path) => matching.test(path));
 }
 
 export type Known = {
@@ -45,10 +44,10 @@ export function plan({ head, deployed, held, requested, scheduled, moved, tamper
   if (tampered.length > 0)
     return { commit, reason: `the release ${deployed.release} was changed on the disk: ${listed(tampered)}` };
   if (requested) return { commit, reason: "requested" };
-  // No timer builds with the settings from which a rollback went back.
+  // No schedule builds with the settings from which a rollback went back.
   if (scheduled && !(holding && moved !== undefined))
     return { commit, reason: "scheduled", unlessSame: commit === deployed.commit };
-  const from = deployed.commit === head ? "the settings of now" : short(head);
+  const from = deployed.commit === head ? "the current settings" : short(head);
   const back = `rolled back to ${deployed.release}, away from ${from}: a new commit is published again`;
   if (holding) return { commit: null, reason: back };
   if (moved !== undefined) return { commit: head, reason: moved };

@@ -75,7 +75,7 @@ export const gitlab: Api = {
     ],
   },
   status: {
-    // Ci::PipelinePolicy: only who may push or merge to a protected branch may set a result there.
+    // Ci::PipelinePolicy: only accounts that may push or merge to a protected branch may set a result there.
     permission: "role Maintainer, or Developer where developers may push or merge to the branch; scope api",
     path: (commit) => `statuses/${commit}`,
     body: ({ state, reason: description, context: name, url }) => ({

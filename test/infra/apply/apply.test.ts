@@ -46,7 +46,7 @@ test("apply installs files, the daemon loads the changed ones, the stamp is vali
   const activate = `printf %s "$changed" >${report}\n${layer.activate}\necho printed`;
   expect(host.apply({ ...layer, activate }, next)).toMatchObject({ status: 0, stdout: "printed\n" });
   const changed = ["pg-one", "pg.d/sub/four", "pg.d/three"].map((name) => join(host.etc, name));
-  expect(readFileSync(report, "utf8").trim().split("\n").sort()).toEqual(changed.sort());
+  expect(readFileSync(report, "utf8").split("\n").sort()).toEqual(["", ...changed.sort()]);
   expect(asDeclared(host, after, true, [])).toBe(true);
   expect(existsSync(join(host.state, "work"))).toBe(false);
 });

@@ -178,7 +178,7 @@ case "$1 $2" in
       *ActiveState*) if [ -s open ]; then cat shown; fi ;;
     esac ;;
   is-enabled\\ *) ! grep -qsx "$3" disabled; exit ;;
-  is-active\\ *) grep -qsx "$3" open; exit ;;
+  is-active\\ *) [ "\${3%.service}" != "$3" ] || grep -qsx "$3" open; exit ;;
   stop\\ pushgate-receiver*) : >open ;;
   start\\ *) nft list table inet pushgate_trial >trial 2>/dev/null; shift; printf '%s\\n' "$@" >open ;;
 esac

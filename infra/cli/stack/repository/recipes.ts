@@ -56,16 +56,20 @@ export function recipesOf({ texts }: Files, at = ""): Recipe[] {
   const netlify = read("netlify.toml");
   const [build, production] = [treeBelow(netlify, "build"), treeBelow(netlify, "context", "production")];
   const environment = { ...treeBelow(build, "environment"), ...treeBelow(production, "environment") };
-  const rank = (path: string) =>
-    isReview(read(path)) ? 3 : hosted.test(path) ? 2 : publishes.test(texts.get(path)!) ? 0 : 1;
-  const files = [...texts.keys()].filter(
-    (path) => hosted.test(path) || (workflow.test(path) && /hugo/i.test(texts.get(path)!)),
-  );
+  const files = [...texts.keys()]
+    .filter((path) => hosted.test(path) || (workflow.test(path) && /hugo/i.test(texts.get(path)!)))
+    .map((path) => {
+      const tree = read(path);
+      const isFirst = publishes.test(texts.get(path)!);
+      return { path, tree, rank: isReview(tree) ? 3 : hosted.test(path) ? 2 : isFirst ? 0 : 1 };
+    });
   const manifest = read(`${at}package.json`);
   const tools = (texts.get(".tool-versions") ?? "").split("\n").map((line) => line.trim().split(/\s+/).slice(0, 2));
   const trees: (readonly [from: string, tree: Tree])[] = [
     ["netlify.toml", { ...build, ...production, environment }],
-    ...files.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1)).map((path) => [path, read(path)] as const),
+    ...files
+      .sort((a, b) => a.rank - b.rank || (a.path < b.path ? -1 : 1))
+      .map(({ path, tree }) => [path, tree] as const),
     [".hugo-version", { hugo: line(".hugo-version") }],
     ...[".nvmrc", ".node-version"].map((path) => [path, { node: line(path) }] as const),
     [".tool-versions", Object.fromEntries(tools)],

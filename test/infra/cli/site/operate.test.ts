@@ -212,7 +212,7 @@ describe("command line", () => {
     ["logs --lines none", /argument 'none' is invalid\. Use a number/],
     ["logs --follow --since yesterday", /'-f, --follow' cannot be used with .*'--since/],
     ["logs --since `id`", /argument '`id`' is invalid\. Use a time/],
-    ["deploys --failed show 12", /^error: show does not take --failed\n$/],
+    ["deploys --failed show 12", /^error: show has no option --failed\n$/],
     ["notify site", /required option '--test' not specified/],
     ["rollback", /^error: missing required argument 'hook'\n$/],
     ["trace", /^error: there is nothing to trace\. Add --delivery or --status/],

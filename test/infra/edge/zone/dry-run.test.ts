@@ -1,7 +1,8 @@
 /** The dry run of a preview with the fake API, without an engine: it checks token and rules, and writes nothing. */
 import * as pulumi from "@pulumi/pulumi";
-import { afterAll, beforeEach, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Settings } from "../../../../infra/config/settings.ts";
+import { driftIn } from "../../../../infra/contract.ts";
 import { cloudflareApi } from "../../../../infra/edge/api.ts";
 import { tryOut } from "../../../../infra/edge/zone/dry-run.ts";
 import { rulesOf } from "../../../../infra/edge/zone/fits.ts";
@@ -118,6 +119,8 @@ test.each<[string, Record<"A" | "AAAA", string[]>, string[]]>([
   ],
 ])("a preview warns of no address of a hook's name but one that gets a share: %s", async (_, contents, says) => {
   warn.mockClear();
+  const debug = vi.spyOn(pulumi.log, "debug").mockResolvedValue();
+  onTestFinished(() => debug.mockRestore());
   api.zone.dns_records = Object.entries(contents).flatMap(([type, all]) =>
     all.map((content) => ({ ...{ id: content, name: exampleHost.hostname, type, content }, proxied: true, ttl: 1 })),
   );
@@ -125,6 +128,8 @@ test.each<[string, Record<"A" | "AAAA", string[]>, string[]]>([
   expect(warn.mock.calls.map(([text]) => text)).toEqual(
     says.map((text) => expect.stringContaining(`${exampleHost.hostname} ${text}`)),
   );
+  // As audit reads it.
+  expect(debug.mock.calls.map(([text]) => driftIn(text)?.before)).toEqual(says.map(() => "203.0.113.80"));
 });
 
 test("a hostname two labels below the zone needs an active certificate that names it, or a wildcard of its parent", async () => {
@@ -152,7 +157,7 @@ test("a hostname two labels below the zone needs an active certificate that name
   expect(await faults(deeper)).toEqual([]);
 });
 
-test("the dry run costs three reads if the zone is as declared, and sends a rule of the zone's own as the API returned it", async () => {
+test("the dry run costs five reads if the zone is as declared, and sends a rule of the zone's own as the API returned it", async () => {
   const own = { ref: "own", action: "block", expression: "ssl", enabled: true, description: "" };
   const logged = { ...own, logging: { enabled: true } };
   const set = { name: "default", kind: "zone", phase: "http_request_firewall_custom", rules: [logged] };
@@ -162,7 +167,7 @@ test("the dry run costs three reads if the zone is as declared, and sends a rule
   const inSync = { custom: as("custom"), origin: as("origin"), config: as("config") };
   api.requests.length = 0;
   expect(await faults(settings, { ...zone, phases: inSync })).toEqual([]);
-  expect(api.requests.map(({ method }) => method)).toEqual(["GET", "GET", "GET"]);
+  expect(api.requests.map(({ method }) => method)).toEqual(Array(5).fill("GET"));
 
   const foreign = { ...inSync, custom: { ...inSync.custom, id: made.id, rules: [logged] } };
   expect(await faults(settings, { ...zone, phases: foreign })).toEqual([]);

@@ -91,7 +91,7 @@ test("a build without a home page, with an empty one or with too few pages has t
   expect([few?.slice(0, 26), fewLeft]).toEqual(["only 1 pages were built an", `Hugo 9. ${few}${left}`]);
 });
 
-const heads = ["\n                   | EN | PT-BR  \n", "\n                  │ EN │ PT - BR \n"];
+const heads = ["   | EN | PT-BR  \n---+----+--------\n", "  │   ^^^ Sass\n\n   │ EN │ PT - BR \n───┼────┼─────────\n"];
 test.each(heads)("each language has a home where the top has none: %j", (printed) => {
   const settings = { folders: [], limits: { releaseBytes: 5 << 20, pagesPercent: 0 } } as unknown as BuilderSettings;
   const found = () => gate(out, settings, null, 0, "", "", printed);

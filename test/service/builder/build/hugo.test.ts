@@ -65,7 +65,10 @@ test.each([
   [denied("https://x/", "http.urls"), "the build may not use https://x/. Add it to hooks[].site.hugo.http, which"],
   [denied("XX", "funcs.getenv"), 'Hugo failed: x: access denied: "XX"'],
   // As 0.111, and then as 0.131 to 0.168 say it.
-  [`TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`, "this Hugo does not find Dart"],
+  [
+    `TOCSS-DART: ${sass}You need dart-sass-embedded in your system $PATH.: ${notHere}`,
+    "this release of Hugo is too old",
+  ],
   [`TOCSS-DART: ${sass}You need to install Dart Sass, see x: ${notHere}`, "the site needs Dart Sass. Run npx"],
   [`TOCSS: ${sass}Check your Hugo installation; x: ${notHere}`, "the site needs the extended edition of Hugo. Run npx"],
   [`POSTCSS: x; install with "npm install postcss-cli". See x: ${notHere}`, "the site needs postcss-cli of npm. Set"],

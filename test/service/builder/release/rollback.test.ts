@@ -27,7 +27,7 @@ test("a rollback holds against the timer and the same push, and ends with a new 
   const head = site.repository.head()!;
   site.rollback(first);
   const back = await site.work();
-  const reason = `${first} is published; ${head.slice(0, 12)} is not published again, a newer commit is`;
+  const reason = `${first} is published; ${head.slice(0, 12)} is not published again until a newer commit arrives`;
   expect(back).toMatchObject({ deployed: { release: first }, held: head, last: { result: "rolled back", reason } });
   site.tick();
   site.deliver();
@@ -81,7 +81,7 @@ test("a rollback to the head's build with former settings holds until they are s
   };
   for (const end of [() => worked(site.tick, site.builder), () => worked(site.request)]) {
     expect((await worked()).last.result).toBe("published");
-    expect((await worked(() => site.rollback(second))).last.reason).toMatch("with the settings of now");
+    expect((await worked(() => site.rollback(second))).last.reason).toMatch("with the current settings");
     expect(await worked()).toMatchObject({ held: site.repository.head(), deployed: { release: second } });
     expect(await end()).not.toHaveProperty("held");
   }

@@ -62,7 +62,7 @@ test.each<[string, Known, string | null | undefined, string]>([
   ["rolled back, tampered with", { ...held, tampered: ["x"] }, a, "changed on the disk: x"],
   ["rolled back, scheduled: the same", { ...held, scheduled: true }, a, "scheduled"],
   ["rolled back, from another folder", { ...held, moved: "site.folder was not set" }, null, "rolled back"],
-  ["rolled back from settings, scheduled", { ...known, ...ofNow }, null, "aaaa, away from the settings of now: a new"],
+  ["rolled back from settings, scheduled", { ...known, ...ofNow }, null, "aaaa, away from the current settings: a new"],
 ])("it is decided without the repository: %s", (_name, at, commit, reason) => {
   expect(plan(at)).toMatchObject({ commit, reason: expect.stringContaining(reason) });
 });

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { builderSettings } from "../../../../infra/host/builder/builder.ts";
-import { fromOf, movedFrom, pagesListed } from "../../../../service/builder/build/content.ts";
+import { fromOf, movedFrom, pagesListed, readsContent } from "../../../../service/builder/build/content.ts";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { rebuilt } from "../../../fixtures.ts";
 import { attributes, inDocs, pointer, siteFiles } from "../hugo-site.ts";
@@ -65,6 +65,15 @@ test.each<[string, string, string[], folder?: string]>([
   ["a mount that is no text, and one twice", module("/source", "a", 7, "a"), ["", "a"]],
 ])("what Hugo prints of the folders %s", (_, text, expected, folder) => {
   expect(fromOf(folder === undefined ? {} : { folder }, text).read).toEqual(expected);
+});
+
+test.each<[string, string, boolean]>([
+  ["nothing", "", true],
+  ["the content", module("/source", "../content", "static"), true],
+  ["a folder of it", module("/source", "/content/en"), true],
+  ["the site's folders and a module's", module("/source", ".", "content/en") + module("/cache/m", "layouts"), false],
+])("content outside of the repository is read where Hugo mounts %s: %s", (_, listed, isRead) => {
+  expect(readsContent(listed, "/srv/content")).toBe(isRead);
 });
 
 describe("a site in a folder", () => {

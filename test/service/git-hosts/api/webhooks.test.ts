@@ -216,9 +216,7 @@ test("a list that is no JSON or is cut is an error, not an empty list; null is o
     return client("gitea").own({ url });
   };
   for (const body of ["<html>Log in</html>", '[{"id":1'])
-    await expect(listed(body)).rejects.toThrow(
-      "example.net answered 200 with what is no JSON, or is larger than 16 MiB.",
-    );
+    await expect(listed(body)).rejects.toThrow("example.net (200) is not JSON, or is larger than 16 MiB.");
   expect(await listed("null")).toEqual([]);
 });
 
