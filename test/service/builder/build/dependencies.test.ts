@@ -131,7 +131,7 @@ test.each<[what: string, files: object, reason: string]>([
 });
 
 test.each([
-  ["a theme that go.mod requires in a line of its own", 'theme = "example.org/plain"\n', 1],
+  ["a theme that go.mod requires in a line of its own", '# workspace = "old.work"\ntheme = "example.org/plain"\n', 1],
   ["a module that a folder replaces", '[module]\nreplacements = "example.org/theme -> ../.."\n', 0],
   ["a go.mod of another program", "", 0],
 ])("of %s, %j, is fetched: %i", async (_, toml, fetched) => {

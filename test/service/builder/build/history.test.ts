@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { Files } from "../../../fakes/git-repository.ts";
 import { gitHost, runWithout } from "../harness.ts";
-import { siteFiles } from "../hugo-site.ts";
+import { pointer, siteFiles } from "../hugo-site.ts";
 import { onSites, site } from "../scene.ts";
 import { gitconfig } from "./fake-hugo.ts";
 
@@ -50,6 +50,9 @@ test.each(["sha1", "sha256"] as const)("pages have their last commit, by ids of 
   pushes.push({ "hugo.toml": toml! });
   expect((await work(at)).result).toBe("published");
   expect(readdirSync(repository())).toEqual([]);
+  pushes.push({ "hugo.toml": withInfo["hugo.toml"]!, "static/a.png": pointer });
+  expect((await work(at)).result).toBe("rejected");
+  expect(existsSync(site.places.history)).toBe(false);
 });
 
 test("a build gets no content of a former commit and nothing that a forced push removed, and would without two parts", async () => {

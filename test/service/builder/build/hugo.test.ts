@@ -141,6 +141,7 @@ test.each<[string, string, string]>([
   ["config/production/menus.toml", "docs", "the top folder, not in docs"],
   ["hugo.yml docs/hugo.toml", "", ""],
   ["config.yml docs/hugo.toml", "", "docs, not in the top folder"],
+  ["config.yml docs/config/_default/site.yml", "", "docs, not in the top folder"],
   ["config.toml docs/hugo.toml", "", ""],
   ["config.yml a/config.yml", "", ""],
   ["docs/my-hugo.toml docs/hugo.toml.txt", "", ""],

@@ -181,9 +181,15 @@ describe("a purge", () => {
   test("is of all at first, then of each URL that a release or a rollback changes, once", () => {
     expect(published(1, { "index.html": "1", "posts/a/index.html": "1", "x.css": "1" })).toEqual(["all"]);
     expect(purged()).toEqual([]);
-    const second = { "index.html": "2", "posts/b/index.html": "1", "x.css": "1", "myindex.html": "1" };
+    const second = {
+      "index.html": "2",
+      "posts/b/index.html": "1",
+      "x.css": "1",
+      "myindex.html": "1",
+      "index.htmlx": "1",
+    };
     expect(published(2, second)).toEqual([
-      "index.html  posts/a/index.html posts/a/ posts/b/index.html posts/b/ myindex.html",
+      "index.html  posts/a/index.html posts/a/ posts/b/index.html posts/b/ myindex.html index.htmlx",
     ]);
     expect(published(3, second)).toEqual([]);
     expect(switched(1)).toEqual([expect.stringMatching(/^index.html /)]);

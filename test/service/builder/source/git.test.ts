@@ -254,6 +254,21 @@ test("git runs no command that .gitmodules names for an update, and one of the c
   expect(hostile.marks()).toEqual(["ran"]);
 });
 
+test("what git keeps of a submodule stays until .gitmodules changes, or leaves", async () => {
+  const files = { ...theme(host.url("theme")), theme: { submodule: host.repository("theme").push({ "a.css": "" }) } };
+  const kept = join(site.places.clone, ".git/modules/theme/kept");
+  const stays = async (next: Files) => {
+    pushed(next);
+    expect(await checkedOut(git(), true)).toBeUndefined();
+    const isThere = existsSync(kept);
+    if (next.theme) writeFileSync(kept, "");
+    return isThere;
+  };
+  const changed = { ".gitmodules": `${files[".gitmodules"]}\tbranch = main\n` };
+  const found = [await stays(files), await stays({ "a.txt": "" }), await stays({ ...files, ...changed })];
+  expect([...found, await stays({ ".gitmodules": null, theme: null })]).toEqual([false, true, false, false]);
+});
+
 test("a hook in the clone is not run, and would be without the line", async () => {
   // As a fault of git could leave one: CVE-2024-32002 wrote into the folder of a submodule.
   pushed({ ".gitmodules": null, theme: null });
