@@ -109,27 +109,29 @@ test("the preview names a hostname of a site or of a host that is a CNAME, and n
   expect(await withRecord("other.example.org", "CNAME", "old.example.net")).toEqual([]);
 });
 
-test.each<[string, Record<"A" | "AAAA", string[]>, string[]]>([
-  ["as declared", { A: [exampleHost.address], AAAA: ["2001:db8::10"] }, []],
-  ["of the address before a change", { A: ["203.0.113.80"], AAAA: [] }, []],
-  [
-    "beside the declared one",
-    { A: [exampleHost.address, "203.0.113.80"], AAAA: [] },
-    ["A: another record leads to 203"],
-  ],
-])("a preview warns of no address of a hook's name but one that gets a share: %s", async (_, contents, says) => {
+const [own, own6] = [exampleHost.address, "2001:db8::10"];
+const second = { ...exampleHost, name: "web2", hostname: "hooks2.example.org", address: "203.0.113.80" };
+const two: Settings = { ...settings, hosts: [exampleHost, { ...second, address6: "2001:db8::80" }] };
+test.each<[string, string[], string[], others: string[]]>([
+  ["as declared", [own], [own6], []],
+  ["of the address before a change", ["203.0.113.80"], [], []],
+  ["beside the declared ones", [own, "203.0.113.80"], [own6, "2001:db8::80"], ["203.0.113.80", "2001:db8::80"]],
+])("a preview warns of no address of a hook's name but those that get a share: %s", async (_, v4, v6, others) => {
   warn.mockClear();
   const debug = vi.spyOn(pulumi.log, "debug").mockResolvedValue();
   onTestFinished(() => debug.mockRestore());
-  api.zone.dns_records = Object.entries(contents).flatMap(([type, all]) =>
-    all.map((content) => ({ ...{ id: content, name: exampleHost.hostname, type, content }, proxied: true, ttl: 1 })),
+  api.zone.dns_records = [...v4, ...v6].map((content) => {
+    const type = content.includes(":") ? "AAAA" : "A";
+    return { ...{ id: content, name: exampleHost.hostname, type, content }, proxied: true, ttl: 1 };
+  });
+  expect(await faults(two)).toEqual([]);
+  const items = others.map((before, i) => ({ before, item: `${exampleHost.hostname} ${["A", "AAAA"][i]}` }));
+  const texts = items.map(({ before, item }) =>
+    expect.stringContaining(`${item}: another record leads to ${before}, `),
   );
-  expect(await faults()).toEqual([]);
-  expect(warn.mock.calls.map(([text]) => text)).toEqual(
-    says.map((text) => expect.stringContaining(`${exampleHost.hostname} ${text}`)),
-  );
-  // As audit reads it.
-  expect(debug.mock.calls.map(([text]) => driftIn(text)?.before)).toEqual(says.map(() => "203.0.113.80"));
+  expect(warn.mock.calls.map(([text]) => text)).toEqual(texts);
+  const drift = { host: null, layer: "DNS records", kind: "undeclared", after: null };
+  expect(debug.mock.calls.map(([text]) => driftIn(text))).toEqual(items.map((one) => ({ ...drift, ...one })));
 });
 
 test("a hostname two labels below the zone needs an active certificate that names it, or a wildcard of its parent", async () => {
