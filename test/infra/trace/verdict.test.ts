@@ -73,13 +73,23 @@ const left: Readonly<Record<string, readonly Evidence[]>> = {
   ],
   malformed: [decided(own(400), event("validation")), blockedBy("sanitycheck")],
   "another Cloudflare product": [blockedBy("apishield"), decided(own(403, "error code: 1011"), event("hot"))],
-  "another program at Cloudflare": [own(302), own(399), own(200, "a page"), own(500, "error code: 1101")],
+  "another program at Cloudflare": [
+    own(302),
+    own(399),
+    own(200, "a page"),
+    own(500, "error code: 1101"),
+    own(500, "error code: 1102"),
+  ],
   "Bot Fight Mode": [
     decided(waiting, botFight),
     // pushgate's rule let it pass, and cannot skip this product.
     decided(waiting, event("firewallcustom", "skip", { owner: "pushgate" }), botFight),
   ],
-  "Super Bot Fight Mode": [decided(waiting, event("botmanagement", "managedchallenge")), blockedBy("botmanagement")],
+  "Super Bot Fight Mode": [
+    decided(waiting, event("botmanagement", "managedchallenge")),
+    blockedBy("botmanagement"),
+    blockedBy("sbfm"),
+  ],
   "browser check": [own(403, "error code: 1010"), decided(own(403), event("bic"))],
   "security level": ["managedchallenge", "jschallenge", "challenge"].map((action) =>
     decided(waiting, event("securitylevel", action)),
@@ -242,6 +252,7 @@ test("nothing that was looked at, and sources that contradict each other, have n
 
 test("each outcome has a row here and a layer of the picture, says what happened, and how it is fixed if it was rejected", () => {
   expect(new Set(rows.map(([name]) => name))).toEqual(new Set(outcomes.map(({ name }) => name)));
+  expect(verdict(own(523)).outcomes[0]!.what).toBe("Cloudflare found no way to the host's origin port");
   for (const { name, layer, what, fix = "none" } of outcomes) {
     expect(layer, name).toMatch(/^(the git host|[1-8] \w.+|delivered)$/);
     expect(what, name).toMatch(/^\w.* \w/);
