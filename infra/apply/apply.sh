@@ -207,7 +207,8 @@ facts_hold() {
 run_activate() { # changed paths
   activated=1
   # A pipe from a shell function: what `input` prints, such as secrets, is in no argv, no environment and no file.
-  { give_changed "$1" && input; } | sh -ec "$take_changed$nl$script$nl$activate" sh >&3 || fail "activate" "exit $?; its output is above" "$look"
+  { give_changed "$1" && input; } | sh -ec "$take_changed$nl$script$nl$activate" sh >&3 ||
+    fail "activate" "exit $?; its output is above" "$look"
 }
 
 # Sets `strays` to what the globs match and the layer does not declare, except folders on the way to a declared file.

@@ -6,7 +6,10 @@ import type { InferOutput } from "valibot";
 import type { shape } from "../config/schema.ts";
 import { UserError } from "../user-error.ts";
 
-/** `shown`: pulumi has the terminal, and its output appears on this descriptor. Else `input` is its standard input, as for a secret. */
+/**
+ * `shown`: pulumi has the terminal, and its output appears on this descriptor. Else `input` is its standard input, as for a
+ * secret.
+ */
 type How = {
   readonly shown?: 1 | 2;
   readonly input?: string | undefined;

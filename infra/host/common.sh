@@ -118,7 +118,10 @@ unlike() {
   declared=$1 awk 'BEGIN { n = split(ENVIRON["declared"], line, "\n"); while (n) missing[line[n--]]++ }
     missing[$0] > 0 { missing[$0]--; next }
     { print "undeclared: " $0; other = 1 }
-    END { for (each in missing) while (missing[each]-- > 0) { print "missing: " each; other = 1 } if (!other) print "as declared" }'
+    END {
+      for (each in missing) while (missing[each]-- > 0) { print "missing: " each; other = 1 }
+      if (!other) print "as declared"
+    }'
 }
 
 # Stops and disables those of the units whose files are there.

@@ -116,7 +116,7 @@ export function proxyLayer(settings: Settings, host: Host, clientCaPem: string) 
   };
   return kit.layerOf(import.meta.url, "proxy", {
     values: {
-      ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, start, error_log: errorLog },
+      ...{ ...shown, ...paths.nginxOwn, conf: paths.nginx, error_log: errorLog },
       ...{ socket: units.nginxSocket, service: units.nginx, user: nginxUser, port, loopback4: loopback.v4 },
       ...{ run_units: paths.runUnits, sockets: units.socket("*"), receiver: units.receiver, routing: units.routing },
       ...{ started, loaded, table: movedTable, settled_ca: settledCa.path, settled_line: settledCa.line },

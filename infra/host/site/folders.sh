@@ -1,9 +1,14 @@
-# Whether the folders and the group that a site names are fit for it. Each function prints "fit", or what was found and what to do.
+# Whether the folders and the group that a site names are fit for it. Each function prints "fit", or what was found and what
+# to do.
 
 owned() { echo "$1 ($(stat -c '%A %U:%G' -- "$1"))"; }
 
 group() {
-  if getent group "$1" >/dev/null; then echo fit; else echo "a group that the host lacks. Run groupadd $1 on it, or correct the name."; fi
+  if getent group "$1" >/dev/null; then
+    echo fit
+  else
+    echo "a group that the host lacks. Run groupadd $1 on it, or correct the name."
+  fi
 }
 
 web_root() { # hook, web root

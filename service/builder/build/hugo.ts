@@ -104,9 +104,11 @@ export function needsModules({ files, text }: { files: readonly string[]; text: 
 export function folderAdvice(files: readonly string[], text: (path: string) => string, folder = ""): string {
   const others = /(^|\/)(themes|_vendor|node_modules|\.[^/]+)\//;
   const all = files.filter((path) => folderOf(path) !== undefined && !others.test(path));
+  // Of most sites no text is read.
+  if (all.every((path) => folderOf(path) === folder)) return "";
   const sure = folder === "" ? all.filter((path) => isHugos(path, text)) : [];
   const folders = new Set((sure.length > 0 ? sure : all).map((path) => folderOf(path)!));
-  if (folders.size === 0 || folders.has(folder)) return "";
+  if (folders.has(folder)) return "";
   const found = listed([...folders].map((at) => at || "the top folder"));
   return ` Hugo's configuration is in ${found}, not in ${folder || "the top folder"}. Correct hooks[].site.folder.`;
 }
